@@ -11,9 +11,9 @@ from pathlib import Path
 import fsspec
 from common import new_parser
 
-from elmokit.metrics.span_f1 import count_spans, f1_of
-from elmokit.tasks.consistency import agreeing
+from elmokit.metrics.task_scores import count_spans, f1_of
 from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.tag_search import agreeing
 
 
 def documents(path: Path) -> dict[tuple[str, ...], int]:

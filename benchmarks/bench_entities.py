@@ -24,7 +24,7 @@ from common import (
 )
 
 import elmokit
-from elmokit.kernels.threads import set_num_threads
+from elmokit.kernels.library import set_num_threads
 
 
 def main() -> None:

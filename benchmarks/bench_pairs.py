@@ -15,7 +15,7 @@ from common import new_parser, print_result
 
 from elmokit.evaluation.pairs import Pair, score_pairs
 from elmokit.evaluation.text_scorer import open_scorer
-from elmokit.kernels.threads import set_num_threads
+from elmokit.kernels.library import set_num_threads
 
 
 def generate(words: list[str], count: int, draw: random.Random) -> list[Pair]:

@@ -40,9 +40,9 @@ from common import (
 from peers import TRAINERS, Program, Worker, start_all
 
 from elmokit import CharVocab, WordVocab
+from elmokit.corpus.packing import WindowBatch
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.stream import WindowStream
-from elmokit.corpus.windows import WindowBatch
 from elmokit.text.char_vocab import CHAR_PADDING
 from elmokit.training.pretraining.presets import pretrain_config
 

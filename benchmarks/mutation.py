@@ -29,7 +29,7 @@ SOURCES = {
     "metrics": ("metrics/*",),
     "jobs": (
         "jobs/*", "files/temporary.py", "files/changes.py", "training/run_dir.py",
-        "training/checkpoints.py", "training/signals.py", "embed/job.py", "embed/part_store.py",
+        "training/loop.py", "training/signals.py", "embed/job.py", "embed/part_store.py",
     ),
     "corpus": ("corpus/packing.py", "corpus/stream.py"),
 }  # fmt: skip

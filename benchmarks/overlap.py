@@ -21,13 +21,13 @@ from typing import Any
 
 from common import new_parser, print_result
 
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import find_files
 from elmokit.tasks.classification import NliTask, SentimentTask
-from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.tasks.formats.reading import first_named, read_records
 from elmokit.tasks.sampling import paragraphs_of, records_of
 from elmokit.text.normalization import normalize
 

@@ -10,9 +10,9 @@ import argparse
 from itertools import product, starmap
 from pathlib import Path
 
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.files.atomic import atomic_file, check_target
-from elmokit.metrics.span_f1 import read_spans, write_tags
+from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.reading import find_split
 

@@ -24,11 +24,17 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.errors import InputError
-from elmokit.kernels.build import FLAGS
-from elmokit.kernels.interface import SOURCE_DIR
-from elmokit.kernels.prebuilt import ASKED, MANIFEST, VARIANTS, library_file, source_hash
+from elmokit.kernels.build import (
+    ASKED,
+    FLAGS,
+    MANIFEST,
+    SOURCE_DIR,
+    VARIANTS,
+    library_file,
+    source_hash,
+)
 from elmokit.version import __version__
 
 LIBRARIES = ("inference", "training")

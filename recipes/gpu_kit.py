@@ -34,13 +34,12 @@ from torch import Tensor, nn
 
 from elmokit.bilm.bilm import DirectionState
 from elmokit.bilm.lstmp import LSTMP
-from elmokit.corpus.shard_file import ShardBuilder
-from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
+from elmokit.corpus.shards import MANIFEST_NAME, ShardBuilder, ShardSet
 from elmokit.files.json_files import json_bytes, write_json
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.fused import lstm
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.pretrain import pretrain
+from elmokit.training.pretraining.run import pretrain
 from elmokit.training.pretraining.start import RunOptions, TrainingEvent
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model

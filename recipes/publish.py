@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from published import DOCUMENTS, ROOT, publish_results, size_of, with_tables, write_bytes
 
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
@@ -34,8 +34,7 @@ from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.json_files import json_bytes, read_json
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import HELD_OUT
+from elmokit.tasks.runs.run_dir import HELD_OUT, TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.spelling import SpellingModel

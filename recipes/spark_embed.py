@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.embed.options import EmbedOptions
 from elmokit.integrations.arrow_table import TableEmbedder
 

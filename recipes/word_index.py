@@ -11,13 +11,12 @@ import argparse
 from pathlib import Path
 
 import elmokit
-from elmokit.cli.error_messages import exit_on_user_error
+from elmokit.cli.output import exit_on_user_error
 from elmokit.corpus.readers import read_text_lines
-from elmokit.errors import InputError
+from elmokit.errors import InputError, counted
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import find_files
 from elmokit.files.text_reader import ReadReport
-from elmokit.wording import counted
 
 SUFFIX = ".parquet"
 
@@ -34,7 +33,7 @@ def main() -> None:
     parser.add_argument("--words", nargs="+", help="only these, as the tokenizer writes them")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing table")
     given = parser.parse_args()
-    from elmokit.integrations.occurrences import write_occurrences  # may be missing
+    from elmokit.integrations.arrow_table import write_occurrences  # may be missing
 
     if given.output.suffix.lower() != SUFFIX:
         raise InputError(f"The output must end in {SUFFIX}, got {given.output.name!r}.")

@@ -15,8 +15,7 @@ from protocol import EmbeddingProgram, open_channel, serve_embedding, versions
 
 from elmokit import Embedder, WordVocab
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.pretrain import RunOptions, pretrain
-from elmokit.training.pretraining.run import TrainingEvent
+from elmokit.training.pretraining.run import RunOptions, TrainingEvent, pretrain
 from elmokit.training.schedules import Limits
 
 WARM_UP = 128

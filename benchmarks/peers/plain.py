@@ -22,13 +22,13 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmokit import BiLM, WordVocab, read_bilm_tf
 from elmokit.bilm.softmax import LogUniformSampler
+from elmokit.corpus.packing import WindowBatch
 from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.stream import WindowStream
-from elmokit.corpus.windows import WindowBatch
 from elmokit.training.loop import derived_seed
 from elmokit.training.pretraining.presets import pretrain_config
-from elmokit.training.pretraining.pretrain import new_model
+from elmokit.training.pretraining.run import new_model
 
 NUM_WINDOWS = 8
 warnings.filterwarnings("ignore", message="LSTM with projections is not supported with oneDNN")

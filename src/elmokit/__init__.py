@@ -10,15 +10,13 @@ if TYPE_CHECKING:
     from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
     from elmokit.bilm.scalar_mix import ScalarMix
     from elmokit.embed.embedder import Embedder
-    from elmokit.embed.ids import batch_to_ids
     from elmokit.embed.vector_sequence import open_vectors
     from elmokit.errors import ConfigError, ElmokitError, FormatError, InputError, MissingExtraError
     from elmokit.evaluation.perplexity import perplexity
     from elmokit.evaluation.surprisal import surprisal
     from elmokit.evaluation.word_prediction import predict_word
-    from elmokit.inference.elmo import ELMo
-    from elmokit.inspection.tokens import tokenize
-    from elmokit.inspection.trace import trace
+    from elmokit.inference.elmo import ELMo, batch_to_ids
+    from elmokit.inspection.trace import tokenize, trace
     from elmokit.learn import finetune, pretrain, train
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.text.char_vocab import CharVocab, CharVocabConfig
@@ -37,10 +35,9 @@ __all__ = [
 
 _MODULES = {
     "elmokit.bilm.bilm": ("BiLM", "BiLMConfig", "BiLMState"),
-    "elmokit.inference.elmo": ("ELMo",),
+    "elmokit.inference.elmo": ("ELMo", "batch_to_ids"),
     "elmokit.bilm.scalar_mix": ("ScalarMix",),
     "elmokit.embed.embedder": ("Embedder",),
-    "elmokit.embed.ids": ("batch_to_ids",),
     "elmokit.embed.vector_sequence": ("open_vectors",),
     "elmokit.errors": (
         "ConfigError", "ElmokitError", "FormatError", "InputError", "MissingExtraError",
@@ -48,8 +45,7 @@ _MODULES = {
     "elmokit.evaluation.perplexity": ("perplexity",),
     "elmokit.evaluation.surprisal": ("surprisal",),
     "elmokit.evaluation.word_prediction": ("predict_word",),
-    "elmokit.inspection.tokens": ("tokenize",),
-    "elmokit.inspection.trace": ("trace",),
+    "elmokit.inspection.trace": ("tokenize", "trace"),
     "elmokit.learn": ("finetune", "pretrain", "train"),
     "elmokit.tasks.runs.task_run": ("TaskRun",),
     "elmokit.text.char_vocab": ("CharVocab", "CharVocabConfig"),

@@ -17,10 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from elmokit.errors import ConfigError, FormatError
-from elmokit.field_checks import KIND_NAMES, is_number, union_members
-from elmokit.files.bounded import MAX_TOML_BYTES, read_bounded
-from elmokit.wording import shown
+from elmokit.errors import KIND_NAMES, ConfigError, FormatError, is_number, shown, union_members
+from elmokit.files.lines import MAX_TOML_BYTES, read_bounded
 
 T = TypeVar("T")
 _MIN_LIKENESS = 0.7

@@ -1,14 +1,20 @@
-"""The exceptions of elmokit.
+"""The exceptions of elmokit; checks of settings; positions, values and numbers in messages.
 
 For the command line all of them, like system errors about a path, mean wrong input (exit code 2). A
 plain ``ValueError`` or ``TypeError`` from a command is a bug (exit code 1), so whatever a user can
 cause by an option, a text or a setting raises `InputError` or is checked inside `as_input_error`.
 """
 
+import functools
+import numbers
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 
 class ElmokitError(Exception):
@@ -90,3 +96,124 @@ def refuse(problems: Mapping[str, bool]) -> None:
     for message, is_present in problems.items():
         if is_present:
             raise InputError(message)
+
+
+_MAX_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Location:
+    """A file, a line of it, a part of a document."""
+
+    path: object
+    line: int | None = None
+    """From 1; None for a whole document."""
+    part: str = ""
+    """Inside a JSON document, such as ``data[0].paragraphs[2]``."""
+
+    def __str__(self) -> str:
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{self.path}{line}{', ' if self.part else ''}{self.part}"
+
+    def error(self, message: str) -> FormatError:
+        """Return the error that names this location."""
+        return FormatError(f"{self}: {message}")
+
+
+def printable(path: object) -> str:
+    """Return a path as text; bytes that are not UTF-8 are escaped."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def quoted(path: object) -> str:
+    """Return a path as a word of a command to copy, for the shell of this system."""
+    import shlex
+    import subprocess
+
+    text = str(path)
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
+
+
+def shown(value: object) -> str:
+    """Return the repr of a value. A long one is shortened; its closing quote or bracket stays."""
+    text = repr(value)
+    is_long = len(text) > _MAX_SHOWN_CHARACTERS
+    return f"{text[: _MAX_SHOWN_CHARACTERS - 4]}...{text[-1]}" if is_long else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, such as "1 file" or "2,000 files"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+T = TypeVar("T")
+KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+"""How messages name what a setting must be."""
+SEEDS = (0, 2**32 - 1)
+"""Range of random seeds: what NumPy, PyTorch and gensim all take."""
+
+
+def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
+    """Check fields of a dataclass against (lowest, highest) values.
+
+    Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
+    """
+    for name, (low, high) in allowed.items():
+        value = getattr(config, name)
+        kind = int if isinstance(low, int) and isinstance(high, int) else float
+        is_valid = (
+            type(None) in get_args(get_type_hints(type(config))[name])
+            if value is None
+            else is_number(value, whole=kind is int) and low <= value <= high
+        )
+        if not is_valid:
+            raise ConfigError(
+                f"`{name}` must be {KIND_NAMES[kind]} from {_number(low)} to {_number(high)}, got "
+                f"{shown(value)}"
+            )
+
+
+def check_choice(value: T, choices: Any, *, name: str) -> T:
+    """Return ``value``; raise `InputError` with the choices if it is none of a ``Literal``."""
+    allowed = get_args(choices)
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"`{name}` must be one of {', '.join(allowed)}, got {shown(value)}.")
+    return value
+
+
+def check_choices(config: object) -> None:
+    """Check all fields of a dataclass that hold one of some names (``Literal``)."""
+    for name, (choices, may_be_none) in _choices_of(type(config)).items():
+        value = getattr(config, name)
+        if not (value is None and may_be_none):
+            try:
+                check_choice(value, choices, name=name)
+            except InputError as error:
+                raise ConfigError(str(error)) from None
+
+
+@functools.cache
+def _choices_of(cls: type) -> dict[str, tuple[Any, bool]]:
+    """Return the ``Literal`` of each field that has one, and whether None is allowed, too."""
+    found = {}
+    for name, hint in get_type_hints(cls).items():
+        kinds = union_members(hint)
+        literals = [kind for kind in kinds if get_origin(kind) is Literal]
+        if len(literals) == 1 and set(kinds) <= {literals[0], type(None)}:
+            found[name] = literals[0], type(None) in kinds
+    return found
+
+
+def is_number(value: object, *, whole: bool = False) -> bool:
+    """Return whether a value is a (whole) number, NumPy's included; True and False are none."""
+    kind = numbers.Integral if whole else numbers.Real
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def union_members(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the only one."""
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.cli.options import as_settings
-from elmokit.cli.progress import TaskListeners, progress_bar, watch_training
+from elmokit.cli.output import TaskListeners, progress_bar, watch_training
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.given_sentences import check_text
+from elmokit.text.sentences import Workers
 from elmokit.text.word_vocab import WordVocab
-from elmokit.text.worker_processes import Workers
 from elmokit.training.pretraining.finetune import finetune as finetune_run
 from elmokit.training.pretraining.presets import finetune_config, pretrain_config
-from elmokit.training.pretraining.pretrain import RunOptions
-from elmokit.training.pretraining.pretrain import pretrain as pretrain_run
+from elmokit.training.pretraining.run import RunOptions
+from elmokit.training.pretraining.run import pretrain as pretrain_run
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 

@@ -43,7 +43,7 @@ def training_run(folder, num_rows):
 
 
 def task_run(task, folder, model):
-    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.tasks.runs.train_task import train_task
     from elmokit.tasks.runs.training import TaskTrainConfig

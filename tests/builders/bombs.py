@@ -28,7 +28,7 @@ from pyarrow import parquet
 from elmokit.corpus.readers import read_text_lines
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import ElmokitError
-from elmokit.files.crc32c import crc32c
+from elmokit.files.arrays import crc32c
 from elmokit.files.text_reader import ReadReport
 from elmokit.weights.model_dir import read_bilm_tf
 from elmokit.weights.readers.contents import Choices
@@ -279,13 +279,8 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "hdf5-chunk": zeros_of_hdf5((3, 4, 8), (64, 4096, 512)),
     "npz-overlap": overlapping_members,
     "npz-zeros": compressed_member,
-    "parquet-dictionary": parquet_table(one_long_row),
     "parquet-zeros": parquet_table(one_long_row, use_dictionary=False, compression="zstd"),
     "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
-    "parquet-page": parquet_table(
-        lambda: {"text": pa.array(["x" * 1_000_000] * 600)}, name="text.parquet",
-        use_dictionary=False, compression="zstd", data_page_size=1 << 30,
-    ),
     "parquet-prefixes": parquet_table(
         lambda: {"text": pa.array(["x" * 10_000_000] * 100)}, name="text.parquet",
         use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},

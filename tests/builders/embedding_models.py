@@ -10,10 +10,10 @@ from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig
 from elmokit.embed import job
 from elmokit.embed.options import EmbedOptions
-from elmokit.inference.batching import find_distinct_tokens
+from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.precision import build_network
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import LSTMState
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM

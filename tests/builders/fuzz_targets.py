@@ -18,20 +18,19 @@ from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.job import embed_files
 from elmokit.embed.part_store import PartStore
 from elmokit.embed.vector_sequence import open_vectors
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import LSTMState
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import Pieces, open_job
-from elmokit.jobs.metrics_log import read_log
+from elmokit.jobs.job import Pieces, open_job, read_log
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
-from elmokit.training.pretraining.pretrain import PretrainConfig
+from elmokit.training.loop import load_checkpoint, save_checkpoint
+from elmokit.training.pretraining.run import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
@@ -99,7 +98,7 @@ def shards(folder: Path) -> Target:
 
 def shard_file(folder: Path) -> Target:
     """A shard whose manifest was made to fit: only its own structure protects."""
-    from elmokit.corpus.shard_file import _decode_shard
+    from elmokit.corpus.shards import _decode_shard
 
     write_shards([["I", "sat"], ["배", "를"]], folder.with_name("whole"))
     path = folder / "shard-00000.bin"

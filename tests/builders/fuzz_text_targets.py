@@ -13,14 +13,12 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
-from elmokit.inspection.tokens import tokenize
-from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.inspection.trace import tokenize
+from elmokit.tasks.formats.conll import read_columns, read_coreference
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
-from elmokit.tasks.formats.ontonotes import read_coreference
-from elmokit.tasks.formats.propbank import read_propbank
-from elmokit.tasks.formats.squad import read_squad
-from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
+from elmokit.tasks.formats.senses import read_kobest_wic, read_wic
+from elmokit.tasks.qa import read_squad
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.vocab_doctor import check_vocab

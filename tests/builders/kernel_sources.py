@@ -21,17 +21,16 @@ void elmokit_own(own_call *call, int64_t num_threads) {{ if (!call || num_thread
 @pytest.fixture
 def source_dir(tmp_path, monkeypatch):
     """A directory of C sources of our own, with the constants; and an empty cache."""
-    from elmokit.kernels import build, interface
+    from elmokit.kernels import build
 
     directory = tmp_path / "c"
     directory.mkdir()
     (directory / "constants.h").write_text(
         "#define ROWS 16 /* at a time */\n#define WIDE (2 * 8)\n"
     )
-    monkeypatch.setattr(interface, "SOURCE_DIR", directory)
     monkeypatch.setattr(build, "SOURCE_DIR", directory)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    cached = (interface.read_interface, build.load_library, build.say_once)
+    cached = (build.read_interface, build.load_library, build.say_once)
     for function in cached:
         function.cache_clear()
     yield directory

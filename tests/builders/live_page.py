@@ -3,10 +3,9 @@
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from elmokit.web.page.calls import Calls
+from elmokit.web.page.calls import Calls, page_router
 from elmokit.web.page.export import catalog, page_files
 from elmokit.web.page.models import load_explored
-from elmokit.web.page.routes import page_router
 from elmokit.web.server import Server
 from elmokit.web.startup import ServerSettings
 

@@ -17,7 +17,7 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import PADDING_ID, CharCNNConfig
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
-from elmokit.kernels import build, interface, library
+from elmokit.kernels import build, library
 from elmokit.kernels.layers import ScratchBuffers
 from elmokit.kernels.library import load_kernels
 from elmokit.kernels.training import load_training_kernels
@@ -174,9 +174,9 @@ def train_rows(draw, _):
 CASES = (linear, logsumexp, char_cnn, lstm, train_lstm, train_cnn, train_softmax, train_rows)
 
 
-def main(sanitizer, num_cases="80", seed="0", sources=str(interface.SOURCE_DIR)):
+def main(sanitizer, num_cases="80", seed="0", sources=str(build.SOURCE_DIR)):
     """Run the cases; print how many ran of each kind."""
-    build.SOURCE_DIR = interface.SOURCE_DIR = Path(sources)
+    build.SOURCE_DIR = Path(sources)
     if sanitizer != "none":
         build.FLAGS = (
             *(flag for flag in build.FLAGS if flag != "-O3"), "-O1", "-g",

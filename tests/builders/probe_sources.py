@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from elmokit.errors import Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.senses import Sense, SenseInventory, SenseOccurrence, SenseSentence
-from elmokit.wording import Location
 
 LOCATION = Location(path=Path("data"), line=1)
 

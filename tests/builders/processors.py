@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.kernels import build
-from elmokit.kernels.interface import read_interface
+from elmokit.kernels.build import read_interface
 
 PROCESSORS = {
     "this one": None,

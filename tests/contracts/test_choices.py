@@ -11,7 +11,7 @@ from elmokit.bilm.scalar_mix import LayerMixes, ScalarMix
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import ConfigError, InputError
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.vectors.training import VectorsConfig
 from elmokit.weights.bilm_tf import write_bilm_tf

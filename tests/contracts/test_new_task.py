@@ -14,7 +14,7 @@ TASK_FILE = '''
 
 from dataclasses import replace
 
-from elmokit.metrics.span_f1 import convert_tags
+from elmokit.metrics.task_scores import convert_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.tagging import SpanTaggingTask
 
@@ -75,7 +75,7 @@ def test_experiments_plan_sample_and_compare_it(tmp_path):
     from elmokit.experiments.inputs import sample_file
     from elmokit.experiments.runs import RunResult
     from elmokit.tasks.registry import find_task
-    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.run_dir import TaskRunConfig
 
     settings = TaskSettings(
         task="chunk", dataset="chunks", content="columns", hidden_dims=(8,), epochs=1

@@ -17,11 +17,11 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import ConfigError
 from elmokit.experiments.run_experiment import ExperimentOptions, run_experiment
 from elmokit.files.json_files import read_json
-from elmokit.tasks.runs.config import TaskRunConfig, TaskTrainConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig, TaskTrainConfig
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune
-from elmokit.training.pretraining.pretrain import PretrainConfig, RunOptions, pretrain
+from elmokit.training.pretraining.run import PretrainConfig, RunOptions, pretrain
 from elmokit.training.pretraining.run_config import TrainConfig
 from elmokit.training.schedules import Limits
 

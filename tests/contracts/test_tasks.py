@@ -14,10 +14,10 @@ from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.task_model import build_network
+from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
-from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import Examples
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig

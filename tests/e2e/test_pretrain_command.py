@@ -67,7 +67,7 @@ def test_the_run_directory_is_a_model_directory_that_has_learned(whole_run):
 
 AFTER_ROWS = """
 import os
-from elmokit.jobs.metrics_log import MetricsLog
+from elmokit.jobs.job import MetricsLog
 write, left = MetricsLog.write, {rows}
 def counted(log, row):
     global left

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from elmokit.files.hashing import file_sha256
+from elmokit.files.sources import file_sha256
 
 from ..builders.command_line import elmokit, start_elmokit
 

@@ -22,7 +22,7 @@ def run_training(num_steps, dtype=torch.float32):
     from elmokit.corpus.stream import WindowStream
     from elmokit.training.loop import StepResult, train
     from elmokit.training.optimizers import OptimizerConfig
-    from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+    from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
     from elmokit.training.schedules import Budget, ScheduleConfig
     from elmokit.weights.model_dir import read_bilm_tf
 

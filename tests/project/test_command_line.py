@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from elmokit.cli import _MODULES, COMMANDS, app, commands
-from elmokit.field_checks import SEEDS
+from elmokit.errors import SEEDS
 
 
 def python(code):

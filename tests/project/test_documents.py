@@ -257,8 +257,8 @@ def settings_of(config, prefix=""):
 
 
 def test_every_setting_of_the_glossary_exists():
-    from elmokit.tasks.runs.config import TaskRunConfig
-    from elmokit.training.pretraining.pretrain import PretrainConfig
+    from elmokit.tasks.runs.run_dir import TaskRunConfig
+    from elmokit.training.pretraining.run import PretrainConfig
 
     section = read("docs/glossary.md").split("## Settings")[1]
     tables = re.split(r"^\| Setting .*$", section, flags=re.MULTILINE)[1:]

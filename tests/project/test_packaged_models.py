@@ -14,8 +14,7 @@ import elmokit
 from elmokit.config import from_dict
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
-from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import read_metadata
+from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
 from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS, TASK_RUNS, packaged_models
 from elmokit.weights.model_dir import load_model
 

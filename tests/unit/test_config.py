@@ -8,8 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from elmokit.config import apply_overrides, from_dict, known_part, parse_record, read_toml, to_dict
-from elmokit.errors import ConfigError, FormatError
-from elmokit.field_checks import check_ranges
+from elmokit.errors import ConfigError, FormatError, check_ranges
 from elmokit.files.json_files import read_json
 
 

@@ -10,8 +10,7 @@ from typing import Literal
 
 from elmokit.bilm.lstm_config import FORGET_OFFSET as FORGET_OFFSET
 from elmokit.bilm.lstm_config import MAX_DIM, MAX_LAYERS, LSTMConfig
-from elmokit.errors import ConfigError
-from elmokit.field_checks import check_choices, check_ranges
+from elmokit.errors import ConfigError, check_choices, check_ranges
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elmokit.field_checks import check_ranges
+from elmokit.errors import check_ranges
 
 MAX_LAYERS, MAX_DIM = 100, 1 << 16
 """Bounds of every configuration; no network of this kind comes near them."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.config import NORM_EPSILON, LayerChoice, LayerNorm
-from elmokit.field_checks import check_choice
+from elmokit.errors import check_choice
 from elmokit.shapes import Bool, Float
 
 

@@ -21,10 +21,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli import options
-from elmokit.cli.error_messages import is_user_error, print_error
-from elmokit.cli.output import is_main_process
-from elmokit.cli.standard_streams import open_standard_streams
-from elmokit.cli.threads import prepare_threads
+from elmokit.cli.options import prepare_threads
+from elmokit.cli.output import is_main_process, is_user_error, open_standard_streams, print_error
 from elmokit.errors import needs_torch
 
 COMMANDS = (
@@ -35,8 +33,9 @@ COMMANDS = (
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
-    "merge": "embed", "bench": "embed", "distil": "vectors", "evaluate": "predict",
-    "weights": "probe", "track": "plot",
+    "tokenize": "trace", "perplexity": "surprisal", "predict-word": "predict", "distil": "vectors",
+    "merge": "embed", "bench": "embed", "evaluate": "predict", "neighbors": "probe",
+    "weights": "probe", "plot": "pretrain", "track": "pretrain", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0

@@ -8,15 +8,15 @@ from typing import Any
 from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, quoted
 from elmokit.evaluation.surprisal_files import read_shape
-from elmokit.files.damage import damage
-from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import read_json
+from elmokit.files.sources import damage, file_sha256
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
+from elmokit.weights.card import EMBEDDINGS, FileKind
 from elmokit.weights.locate import (
     CONFIG_NAME,
     OPTIONS_NAME,
@@ -26,9 +26,7 @@ from elmokit.weights.locate import (
     packaged_models,
 )
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
-from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
 from elmokit.weights.stored_bilm import read_bilm
-from elmokit.wording import quoted
 
 Description = dict[str, Any]
 RESULTS_FILE, CATALOG_NAME = "results.json", "explorer.json"

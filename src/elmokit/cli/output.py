@@ -1,17 +1,30 @@
-"""Output of commands: results on stdout, tables in files, log messages on stderr."""
+"""Output of commands: results on stdout, tables in files; messages and progress on stderr."""
 
 import csv
+import errno
 import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from elmokit.errors import InputError
-from elmokit.files.atomic import atomic_file, check_target
+from elmokit.errors import ElmokitError, InputError, Stopped, counted
+from elmokit.files.atomic import atomic_file, check_target, no_room
 from elmokit.files.json_files import jsonable
+
+if TYPE_CHECKING:
+    from rich.progress import Task
+
+    from elmokit.corpus.text_shards import Preparation
+    from elmokit.tasks.runs.training import EpochReport, TaskStep
+    from elmokit.training.pretraining.run import RunOptions, TrainingEvent
 
 
 def emit_json(result: object) -> None:
@@ -76,3 +89,283 @@ def configure_logging(*, debug: bool = False) -> None:
         logger.addHandler(_StderrHandler())
     usual = logging.DEBUG if debug else logging.INFO
     logger.setLevel(usual if is_main_process() else logging.WARNING)
+
+
+_REMEDIES: dict[type[OSError], str] = {
+    FileNotFoundError: "Check the path; relative paths start at the current directory.",
+    FileExistsError: "Give another name, or move the existing file away.",
+    IsADirectoryError: "Give the path of a file.",
+    NotADirectoryError: "A component of this path is a file, not a directory. Give another path.",
+    PermissionError: "Change the permissions (ls -ld shows them), or give another path.",
+}
+_PATH_ERRORS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+"""Other refusals of a path by the system."""
+_NO_ROOM = {
+    errno.EFBIG: "the largest file size that is allowed here (`ulimit -f` shows it)",
+    errno.EDQUOT: "your disk quota is used up",
+}
+
+
+def is_user_error(error: BaseException) -> bool:
+    """Return whether the input is at fault: a path the system refuses, or an elmokit error."""
+    if isinstance(error, tuple(_REMEDIES)):
+        return error.errno is None or error.filename is not None
+    if isinstance(error, OSError) and error.errno in _PATH_ERRORS:
+        return error.filename is not None
+    return isinstance(error, ElmokitError) and no_room(error) is None
+
+
+@contextmanager
+def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
+    """After Ctrl-C or on a full disk, add a note on what is already on disk."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
+            error.add_note(saved())
+        raise
+
+
+@contextmanager
+def exit_on_user_error() -> Iterator[None]:
+    """In a script: print an error that its user can fix, and exit with code 2."""
+    try:
+        yield
+    except Exception as error:
+        if not is_user_error(error):
+            raise
+        print_error(error, program=Path(sys.argv[0]).name)
+        raise SystemExit(2) from error
+
+
+def print_error(error: BaseException, *, debug: bool = False, program: str = "elmokit") -> None:
+    """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
+    if debug:
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    lines = [f"{program}: {_message(error)}", *getattr(error, "__notes__", [])]
+    if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
+        lines.append("(--debug shows the traceback)")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _message(error: BaseException) -> str:
+    """Return what is wrong, without Python's own formatting."""
+    text = str(error)
+    if isinstance(error, Stopped):
+        return text
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted. No file is half-written."
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "error: out of memory. Give a smaller batch or model; `ulimit -v` shows a limit."
+    path = getattr(error, "filename", None)
+    if (number := no_room(error)) is not None:
+        reason = _NO_ROOM.get(number, "the disk is full")
+        where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
+        again = "" if hasattr(error, "__notes__") else ", then run the command again"
+        return f"error: {reason}: could not write {where}. Free space{again}."
+    if isinstance(error, OSError) and error.strerror and path is not None:
+        remedies = (text for kind, text in _REMEDIES.items() if isinstance(error, kind))
+        return "\n".join([f"error: {error.strerror}: {path}", *remedies])
+    if is_user_error(error) and text:
+        return f"error: {text}"
+    return f"error: {type(error).__name__}" + (f": {text}" if text else "")
+
+
+BROKEN_PIPE = 141
+"""Exit code after ``elmokit … | head``: 128 + SIGPIPE, as the shell reports it of others."""
+
+
+def open_standard_streams() -> None:
+    """Make all three streams usable, and refuse to start without standard output.
+
+    Messages that can no longer be written, such as after the terminal was closed, do not end the
+    command; results that cannot be written do, with exit code 1, or `BROKEN_PIPE` and no message if
+    nobody reads on.
+    """
+    # closed descriptors are taken: otherwise the next file that is opened would get the number of
+    # standard error, and libraries would write their messages into it
+    is_closed = [_take_if_closed(descriptor) for descriptor in (0, 1, 2)]
+    streams = cast(Any, sys)  # a closed one is None
+    streams.stdin = sys.stdin or _nowhere("r")
+    streams.stderr = _Stream(sys.stderr or _nowhere("w"))
+    if is_closed[1] or sys.stdout is None:
+        streams.stdout = _nowhere("w")
+        sys.stderr.write(
+            "elmokit: error: standard output is closed, so results would be lost. Give a file or a "
+            "pipe, or /dev/null to drop them.\n"
+        )
+        raise SystemExit(2)
+    streams.stdout = _Results(sys.stdout)
+
+
+def _take_if_closed(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        return True
+    return False
+
+
+def _nowhere(mode: str) -> Any:
+    return open(os.devnull, mode, encoding="utf-8")
+
+
+class _Stream:
+    """A stream of messages; a write that the system refuses is dropped."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def fail(self, error: OSError) -> None:
+        """Do what a write that the system refuses leads to."""
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError as error:
+            self.fail(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError as error:
+            self.fail(error)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Results(_Stream):
+    """Standard output; a write that the system refuses ends the command."""
+
+    def fail(self, error: OSError) -> None:
+        # what is buffered goes nowhere, or the interpreter would try, and complain, once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(BROKEN_PIPE) from None
+        sys.stderr.write(f"elmokit: error: standard output is cut: {error.strerror}.\n")
+        raise SystemExit(1) from None
+
+
+PACE_SECONDS = 300.0
+"""The time left follows from the pace of the last minutes."""
+
+Progress = Callable[..., None]
+"""Takes the work done and, by name, its `total`, a short `status` and the stage (`description`)."""
+
+
+@contextmanager
+def progress_bar(
+    description: str, *, total: float | None = None, log_every_seconds: float = 30.0
+) -> Iterator[Progress]:
+    """Show progress on stderr, each stage with a clock of its own; yield what updates it.
+
+    `log_every_seconds` applies where stderr is not a terminal.
+    """
+    if not is_main_process():
+        yield lambda *_, **__: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns = (
+        rich.TextColumn("{task.description}", markup=False), rich.BarColumn(),
+        rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[status]}", markup=False),
+    )  # fmt: skip
+    tasks: dict[str, Task] = {}
+    stage, last_line = description, time.monotonic()
+
+    def update(
+        completed: float, *, status: str = "", total: float | None = total,
+        description: str | None = None,
+    ) -> None:  # fmt: skip
+        nonlocal stage, last_line
+        stage = description or stage
+        task = tasks.get(stage)
+        if task is None or completed < task.completed:  # new, or begun again
+            if task is not None:
+                bar.remove_task(task.id)
+            bar.add_task(stage, total=None, status=status)
+            task = tasks[stage] = bar.tasks[-1]
+            task.completed = completed  # what was done before is no part of the pace
+        for other in tasks.values():
+            other.visible = other is task
+        bar.update(task.id, completed=completed, total=total, status=status)
+        now = time.monotonic()
+        if not is_terminal and now - last_line >= log_every_seconds:
+            last_line = now
+            sys.stderr.write(_line(task))
+
+    is_terminal = sys.stderr.isatty()
+    with rich.Progress(
+        *columns, console=Console(stderr=True), redirect_stdout=False, disable=not is_terminal,
+        speed_estimate_period=PACE_SECONDS, get_time=time.monotonic,
+    ) as bar:  # fmt: skip
+        yield update
+
+
+def _line(task: "Task") -> str:
+    share = f" {task.completed:,.0f}" if not task.total else f" {task.percentage:.0f}%"
+    left = f", about {duration(task.time_remaining)} left" if task.time_remaining else ""
+    line = f"{task.description}{share} {duration(task.elapsed or 0)}{left} {task.fields['status']}"
+    return f"{line.rstrip()}\n"
+
+
+@contextmanager
+def watch_training(description: str, options: "RunOptions") -> "Iterator[RunOptions]":
+    """Yield the options with a progress bar attached."""
+    with progress_bar(description) as update:
+        shown = Listeners(description, update)
+        yield replace(
+            options, save_on_signals=True, on_preparation=shown.on_preparation,
+            on_event=shown.on_event, on_validation=shown.on_validation,
+        )  # fmt: skip
+
+
+class Listeners:
+    """Callbacks of a run: show words prepared, then tokens/s, loss and validation perplexity."""
+
+    def __init__(self, description: str, update: Progress) -> None:
+        self._description, self._update = description, update
+        self._validation = ""
+
+    def on_preparation(self, event: "Preparation") -> None:
+        """Show the text prepared so far."""
+        status = f"{counted(event.sentences, 'sentence')}, {counted(event.words, 'word')}"
+        self._update(event.words, total=event.total_words, status=status, description=event.stage)
+
+    def on_validation(self, done: int, total: int) -> None:
+        """Show the held-out sentences scored."""
+        status = f"{total:,} held-out sentences"
+        self._update(done, total=total, status=status, description="validating")
+
+    def on_event(self, event: "TrainingEvent") -> None:
+        """Show a training step and the last validation."""
+        report = event.report
+        if event.validation is not None:
+            self._validation = f" · held-out perplexity {event.validation.mean:.1f}"
+        pace = f"{event.tokens_per_second:,.0f} tokens/s"
+        status = f"step {report.progress.step} · {pace} · loss {report.loss:.3f}{self._validation}"
+        self._update(report.share, total=1.0, status=status, description=self._description)
+
+
+class TaskListeners:
+    """Callbacks of a task's training: show updates, the scoring of dev, and the last scores."""
+
+    def __init__(self, update: Progress) -> None:
+        self._update = update
+        self._score = ""
+
+    def on_step(self, step: "TaskStep") -> None:
+        """Show an update, or the dev examples scored."""
+        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
+        status = f"epoch {step.epoch}{loss}{self._score}"
+        self._update(step.done, total=step.total, description=step.stage, status=status)
+
+    def on_epoch(self, report: "EpochReport") -> None:
+        """Keep the dev score of an epoch in sight."""
+        best = " (best)" if report.is_best else ""
+        self._score = f" · dev {report.dev.metric} {report.dev.value:.2f}{best}"

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.repeats import Repeats
-from elmokit.corpus.shard_file import Shard
-from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
+from elmokit.corpus.hold_out import Repeats
+from elmokit.corpus.shards import MANIFEST_NAME, Shard, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
@@ -24,18 +23,16 @@ from elmokit.corpus.text_shards import (
     TextConfig,
     TextShards,
 )
-from elmokit.errors import ConfigError, FormatError, InputError
-from elmokit.field_checks import check_ranges
+from elmokit.errors import ConfigError, FormatError, InputError, check_ranges
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
-from elmokit.text.scripts import has_letter, script_of
+from elmokit.text.sentences import ONE_PROCESS, Workers
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
-from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
+from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
-from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,10 @@ from elmokit.files.archives import members_of
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
+from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
-from elmokit.text.sentences import sentences_of_lines, tokenize_lines
-from elmokit.text.special_words import SpecialWordCount
+from elmokit.text.sentences import ONE_PROCESS, Workers, sentences_of_lines, tokenize_lines
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.text.worker_processes import ONE_PROCESS, Workers
 
 _log = logging.getLogger(__name__)
 

@@ -10,21 +10,18 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from elmokit.corpus.hold_out import HoldOut
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
-from elmokit.errors import ConfigError, InputError
-from elmokit.field_checks import check_ranges
-from elmokit.files.hashing import text_sha256
+from elmokit.errors import ConfigError, InputError, check_ranges, counted
 from elmokit.files.remote import as_file
+from elmokit.files.sources import text_sha256
+from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import Normalization, normalize
-from elmokit.text.sentences import tokenize_lines
-from elmokit.text.special_words import SpecialWordCount
+from elmokit.text.sentences import ONE_PROCESS, Workers, tokenize_lines
 from elmokit.text.tokenizers.registry import (
     AUTO,
     TokenizerConfig,
     build_tokenizer,
     tokenizer_metadata,
 )
-from elmokit.text.worker_processes import ONE_PROCESS, Workers
-from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

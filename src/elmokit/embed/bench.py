@@ -14,10 +14,10 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.sources import Paths
-from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.contexts import NUM_BOUNDARIES
 from elmokit.inference.precision import Precision
 from elmokit.kernels.build import origin
-from elmokit.kernels.threads import get_num_threads
+from elmokit.kernels.library import get_num_threads
 from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_for_model
 from elmokit.weights.stored_bilm import read_bilm
 

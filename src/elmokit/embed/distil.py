@@ -2,7 +2,7 @@
 
 Source: Bommasani, Davis and Cardie 2020, "Interpreting pretrained contextualized representations
 via reductions to static embeddings". The means are centered and whitened and the words weighted as
-in `elmokit.embed.sif`, so that the mean of the rows of a sentence is its vector.
+in `elmokit.embed.sentences`, so that the mean of the rows of a sentence is its vector.
 """
 
 import itertools
@@ -15,10 +15,9 @@ from typing import Literal
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sif import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError, InputError
-from elmokit.field_checks import check_choice
+from elmokit.errors import FormatError, InputError, check_choice, counted
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import find_files
 from elmokit.files.temporary import scratch_directory
@@ -27,7 +26,6 @@ from elmokit.text.word_counter import WordCounter
 from elmokit.vectors.safetensors_file import SUFFIX, Table, write_table
 from elmokit.vectors.training import corpus_shards
 from elmokit.vectors.vector_files import write_vectors
-from elmokit.wording import counted
 
 TableFormat = Literal["word2vec", "glove"]
 """Text with or without a first line of counts."""

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elmokit.embed.sentences import embed_sentences, embed_spans
-from elmokit.embed.sif import SifStatistics
+from elmokit.embed.sentences import SifStatistics, embed_sentences, embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     StatePolicy,
@@ -20,24 +19,22 @@ from elmokit.embed.streaming import (
 )
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError, needs_torch
-from elmokit.inference.batching import DistinctTokens
-from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.inference.contexts import DistinctTokens
+from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
 from elmokit.inference.precision import (
     Precision,
     check_precision,
     find_device,
     pick_device,
 )
-from elmokit.inference.results import Layers, check_layers
-from elmokit.inference.state import LSTMState
-from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
-from elmokit.kernels.threads import set_num_threads
+from elmokit.inference.results import Layers, LSTMState, check_layers
+from elmokit.kernels.library import set_num_threads
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.weights.card import result_metadata
 from elmokit.weights.locate import find_model, lasting_name
-from elmokit.weights.result_metadata import result_metadata
 from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, read_bilm
 
 

@@ -20,18 +20,16 @@ from elmokit.embed.formats.registry import (
     read_metadata,
     write_embeddings,
 )
-from elmokit.embed.line_embedder import OwnLines
-from elmokit.embed.numbered_lines import LineShare, NumberedLines
+from elmokit.embed.numbered_lines import LineShare, NumberedLines, OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.part_store import PartStore
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, counted, shown
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
 from elmokit.files.temporary import remove_leftovers
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import open_job
-from elmokit.wording import counted, shown
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from elmokit.corpus.readers import ReadReport, read_text_lines, split_lines
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
-from elmokit.field_checks import check_choice
+from elmokit.errors import InputError, check_choice
 from elmokit.files.sources import find_files, is_read_once
 from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.metrics.lexical_change import (

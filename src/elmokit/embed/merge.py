@@ -13,10 +13,9 @@ from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import find_format, write_embeddings
 from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, counted
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.jobs.identity import changes
-from elmokit.wording import counted
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
 _REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from elmokit.embed.formats.registry import OutputFormat, find_format
-from elmokit.embed.pooling import check_pooling, default_layers
+from elmokit.embed.sentences import check_pooling, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import InputError, as_input_error, refuse
 from elmokit.inference.results import Layers, check_layers

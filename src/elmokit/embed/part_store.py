@@ -17,8 +17,8 @@ from elmokit.embed.formats.block import Block
 from elmokit.errors import FormatError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
-from elmokit.files.damage import damage
-from elmokit.inference.state import LSTMState
+from elmokit.files.sources import damage
+from elmokit.inference.results import LSTMState
 from elmokit.jobs.job import Pieces
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,10 @@ from typing import Literal, cast
 
 import numpy as np
 
-from elmokit.field_checks import check_choice
-from elmokit.inference.batching import DistinctTokens, batch_by_length, fill_buffers
+from elmokit.errors import check_choice
+from elmokit.inference.contexts import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.engine import Engine
-from elmokit.inference.results import Layers
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import Layers, LSTMState
 
 StatePolicy = Literal["reset", "carry", "warm"]
 """What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""

@@ -12,9 +12,8 @@ import numpy as np
 
 from elmokit.embed.formats.block import READ_ADVICE
 from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
-from elmokit.errors import FormatError, InputError
-from elmokit.files.damage import damage
-from elmokit.wording import counted, shown
+from elmokit.errors import FormatError, InputError, counted, shown
+from elmokit.files.sources import damage
 
 
 class SentenceVectors(NamedTuple):

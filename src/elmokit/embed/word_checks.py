@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from elmokit.errors import MissingExtraError
-from elmokit.inference.batching import NUM_BOUNDARIES, DistinctTokens
+from elmokit.inference.contexts import NUM_BOUNDARIES, DistinctTokens
 from elmokit.inference.frozen_bilm import MAX_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize

@@ -14,13 +14,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, Location, shown
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.wording import Location, shown
 
 Reading = Literal["forward", "backward", "summed"]
 READINGS: tuple[Reading, ...] = get_args(Reading)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elmokit.errors import InputError
-from elmokit.evaluation.typed_words import TypedWord
+from elmokit.errors import InputError, shown
+from elmokit.evaluation.surprisal import TypedWord
 from elmokit.shapes import Bool, Float, Int
-from elmokit.wording import shown
 
 NUM_ROUNDS = 2000
 NUM_FOLDS = 10

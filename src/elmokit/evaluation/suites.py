@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from elmokit.errors import FormatError
 from elmokit.evaluation.pairs import READINGS, Accuracy, Reading, share_of
-from elmokit.evaluation.typed_words import TypedWord, typed_words
+from elmokit.evaluation.surprisal import TypedWord, typed_words
 from elmokit.files.json_files import read_json
 from elmokit.weights.stored_bilm import LoadedBiLM
 

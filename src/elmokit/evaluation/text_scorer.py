@@ -17,15 +17,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from elmokit.bilm.config import Direction
-from elmokit.errors import InputError
-from elmokit.field_checks import check_choice
-from elmokit.inference.batching import DistinctTokens, cut_batches, fill_buffers
-from elmokit.inference.contexts import find_contexts, read_contexts
-from elmokit.inference.frozen_bilm import FrozenBiLM
+from elmokit.errors import InputError, check_choice
+from elmokit.inference.contexts import (
+    DistinctTokens,
+    cut_batches,
+    fill_buffers,
+    find_contexts,
+    read_contexts,
+)
+from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
 from elmokit.inference.precision import find_device, has_quick_bf16
-from elmokit.inference.state import LSTMState, StartState
+from elmokit.inference.results import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
-from elmokit.inference.warm_state import warm_metadata, warm_state, warm_text
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer

@@ -9,18 +9,17 @@ from typing import get_args
 import numpy as np
 
 from elmokit.bilm.config import Direction
-from elmokit.errors import InputError
+from elmokit.errors import InputError, counted
 from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import TextScorer
-from elmokit.inference.state import StartState
+from elmokit.inference.frozen_bilm import inputs_of
+from elmokit.inference.results import StartState
 from elmokit.inference.target_scores import likeliest, log_softmax
-from elmokit.inference.warm_state import inputs_of
 from elmokit.shapes import Float
 from elmokit.text.given_sentences import GivenSentence, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
-from elmokit.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,7 @@ import numpy as np
 
 from elmokit.experiments.plan import PlannedRun
 from elmokit.experiments.runs import Outcome, RunResult
-from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
-from elmokit.metrics.significance import SeedSummary, holm, summarize_seeds
+from elmokit.metrics.bootstrap import RunCounts, SeedSummary, bootstrap_gain, holm, summarize_seeds
 from elmokit.tasks.registry import TASKS, find_task
 
 Row = tuple[str, str, float]

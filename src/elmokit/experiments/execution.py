@@ -15,17 +15,14 @@ from elmokit.experiments.inputs import HashedFile, RunFiles, sample_file
 from elmokit.experiments.plan import ID_LENGTH, PlannedRun
 from elmokit.experiments.runs import FileScore, RunResult, provenance, read_score, write_score
 from elmokit.files.temporary import remove_whole
-from elmokit.jobs.job import checkpoints_of
-from elmokit.jobs.metrics_log import METRICS_FILE, read_log
-from elmokit.probes.data import find_sense_inventory
+from elmokit.jobs.job import METRICS_FILE, checkpoints_of, read_log
+from elmokit.probes.inputs import VectorSource, find_sense_inventory, layer_sources, static_source
 from elmokit.probes.layer_weights import read_layer_weights
 from elmokit.probes.neighbors import Occurrence, nearest_words
 from elmokit.probes.probe import plain_score
 from elmokit.probes.sense_neighbors import neighbors_of_query, occurrences_in_senses, queries_of
-from elmokit.probes.vector_sources import VectorSource, layer_sources, static_source
 from elmokit.tasks.formats.senses import read_sense_inventory
-from elmokit.tasks.runs.config import TaskRunConfig
-from elmokit.tasks.runs.run_dir import read_metadata
+from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.vectors.vector_files import read_vectors

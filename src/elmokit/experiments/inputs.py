@@ -23,9 +23,8 @@ from elmokit.experiments.definitions import (
     TaskSettings,
 )
 from elmokit.files.atomic import atomic_file
-from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import COMPRESSIONS, plain_suffix
-from elmokit.probes.data import SplitFiles, find_sense_inventory, find_splits
+from elmokit.files.sources import COMPRESSIONS, file_sha256, plain_suffix
+from elmokit.probes.inputs import SplitFiles, find_sense_inventory, find_splits
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM

@@ -26,7 +26,7 @@ from elmokit.experiments.definitions import (
 )
 from elmokit.experiments.runs import RESULTS_FILE, Outcome, RunResult
 from elmokit.files.json_files import read_json
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 
 ID_LENGTH = 16
 RATE_FACTORS = (1.0, 0.5, 2.0)

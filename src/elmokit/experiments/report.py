@@ -21,8 +21,8 @@ from elmokit.experiments.tables import (
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
-from elmokit.files.pictures import new_figure, write_picture
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
+from elmokit.training.curves import new_figure, write_picture
 
 TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
 MAX_MISSING_SHOWN = 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, counted
 from elmokit.experiments import inputs, plan
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment, ProbeSettings, find_experiment
@@ -25,14 +25,13 @@ from elmokit.experiments.runs import (
     write_divergence,
     write_score,
 )
-from elmokit.files.hashing import file_sha256
-from elmokit.files.pictures import check_matplotlib
+from elmokit.files.sources import file_sha256
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import CHECKPOINTS, Pieces, open_job
+from elmokit.training.curves import check_matplotlib
 from elmokit.version import __version__
 from elmokit.weights.locate import PACKAGED_MODELS
-from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from elmokit.config import parse_record
+from elmokit.errors import counted
 from elmokit.files.json_files import read_json, write_json
 from elmokit.inference.precision import pick_device
 from elmokit.probes.layer_weights import MixWeights
 from elmokit.tasks.task import TaskScore
 from elmokit.version import __version__
-from elmokit.wording import counted
 
 RESULT_FILE, DIVERGED_FILE = "result.json", "diverged.json"
 RESULTS_FILE = "results.json"

@@ -9,11 +9,15 @@ import numpy as np
 
 from elmokit.experiments.comparison import Cell, Difference, Findings, share_that_reaches
 from elmokit.experiments.definitions import RANDOM, ProbeSettings
-from elmokit.metrics.bootstrap import CONFIDENCE
-from elmokit.metrics.significance import SeedSummary, approximate_randomization, summarize_seeds
+from elmokit.metrics.bootstrap import (
+    CONFIDENCE,
+    SeedSummary,
+    approximate_randomization,
+    summarize_seeds,
+)
+from elmokit.probes.inputs import UNTRAINED
 from elmokit.probes.layer_weights import POSITIONS
 from elmokit.probes.probe import Probe, training_gains
-from elmokit.probes.vector_sources import UNTRAINED
 from elmokit.probes.wsd import TIE_TOLERANCE
 from elmokit.tasks.inputs.settings import MixPosition
 

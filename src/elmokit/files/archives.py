@@ -14,9 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from elmokit.errors import FormatError
-from elmokit.files.damage import damage
 from elmokit.files.remote import AnyFile, RemoteFile
-from elmokit.files.sources import compression_of, file_kind, open_stream
+from elmokit.files.sources import compression_of, damage, file_kind, open_stream
 
 MAX_MEMBERS = 10_000
 """Files of an archive that is unpacked."""

@@ -20,8 +20,8 @@ import h5py.h5l
 import h5py.h5o
 import numpy as np
 
-from elmokit.files.bounded import most_bytes
-from elmokit.files.damage import damage
+from elmokit.files.lines import most_bytes
+from elmokit.files.sources import damage
 
 MAX_OBJECTS, MAX_GROUP_DEPTH = 10_000, 16
 """Of a file whose contents are listed."""

@@ -9,9 +9,8 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.bounded import MAX_SETTINGS_BYTES, read_bounded
-from elmokit.files.damage import refuse_lfs_pointer
-from elmokit.files.lines import text_of_line
+from elmokit.files.lines import MAX_SETTINGS_BYTES, read_bounded, text_of_line
+from elmokit.files.sources import refuse_lfs_pointer
 
 
 def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:

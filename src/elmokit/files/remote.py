@@ -15,8 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.cache_dir import cache_dir
-from elmokit.files.temporary import LOCK_NAME, held_directory, remove_leftovers, temporary_directory
+from elmokit.files.temporary import (
+    LOCK_NAME,
+    cache_dir,
+    held_directory,
+    remove_leftovers,
+    temporary_directory,
+)
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)

@@ -1,21 +1,88 @@
-"""Finding corpus files, and reading their decompressed bytes in pieces or as a stream."""
+"""Finding corpus files, hashing them, and reading their decompressed bytes; what damage is."""
 
+import errno
 import glob
+import hashlib
 import io
 import os
 import re
 import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.damage import refuse_lfs_pointer
-from elmokit.files.hashing import file_sha256
+from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
+"""These say nothing about the contents of a file."""
+
+
+@contextmanager
+def damage(path: object, advice: str, *, what: str = "damaged") -> Iterator[None]:
+    """Turn any error of a library that reads ``path`` into `FormatError`; ``advice`` ends it.
+
+    Keep the block to calls of the library: a bug inside it would be reported as a damaged file.
+    Errors of elmokit, system errors (such as a disk that cannot be read), and lack of memory are
+    passed on.
+    """
+    try:
+        yield
+    except (ElmokitError, MemoryError):
+        raise
+    except Exception as error:  # on damage, such libraries raise errors of nearly every class
+        # h5py and others raise OSError for damage as well, but those have no errno or file name
+        if isinstance(error, OSError):
+            if error.filename is None and error.errno in _SYSTEM_ERRORS:
+                error.filename = str(path)
+            if error.filename is not None:
+                raise
+        refuse_lfs_pointer(path)
+        reason = str(error).strip().removesuffix(".") or type(error).__name__
+        raise FormatError(f"{path}: {what}: {reason}. {advice}") from error
+
+
+def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
+    """Raise `FormatError` for what Git LFS leaves in place of a file that it has not fetched.
+
+    ``head`` is how the file begins, if that was read; ``path`` is then only for the message.
+    """
+    if head is None and isinstance(path, Path) and path.is_file():
+        with path.open("rb") as file:
+            head = file.read(len(_LFS_POINTER))
+    if (head or b"").startswith(_LFS_POINTER):
+        raise FormatError(
+            f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
+            "Fetch the file: run `git lfs pull` in its repository."
+        )
+
+
+def file_sha256(path: AnyFile) -> str:
+    """Hash the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def text_sha256(text: str) -> str:
+    """Hash a text in UTF-8, lone surrogates included."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
+    """Check that a file has the recorded size and hash."""
+    size = path.stat().st_size if path.is_file() else None
+    if size != num_bytes:
+        raise FormatError(
+            f"{path}: damaged or missing: expected {num_bytes} bytes, found {size}. {advice}"
+        )
+    digest = file_sha256(path)
+    if digest != sha256:
+        raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")
+
 
 FileKind = Literal["text", "jsonl", "parquet", "fasta", "archive"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -1,4 +1,4 @@
-"""Places that one process has for itself: temporary directories, locks, trusted files.
+"""Places that one process has for itself: temporary and cache directories, locks, trusted files.
 
 Nothing can be planted in the way of a temporary directory: its name is unpredictable, it must be
 new, and only its owner may enter. Each is locked while in use. What a killed process left is not,
@@ -17,7 +17,10 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+
+from elmokit.errors import InputError
 
 try:
     import fcntl
@@ -187,3 +190,47 @@ def _trusted() -> tuple[set[int], set[int], int | None]:
         if mapping != ["0", "0", str(2**32 - 1)]:  # a container that does not know root
             foreign_root = int(Path("/proc/sys/kernel/overflowuid").read_text())
     return {0, os.geteuid()}, groups, foreign_root
+
+
+def cache_dir(name: str) -> Path:
+    """Return ``$XDG_CACHE_HOME/elmokit/NAME`` (or under ``~/.cache``), which may not exist yet."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(base or Path.home() / ".cache") / "elmokit" / name
+    except RuntimeError as error:
+        raise InputError(
+            f"There is no cache directory: {error} Set XDG_CACHE_HOME to a writable directory."
+        ) from error
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """A file or directory of a cache."""
+
+    path: Path
+    num_bytes: int
+    used: float
+    """Time of the last use, in seconds since the epoch."""
+
+
+def cache_entries(directory: Path, pattern: str) -> list[CacheEntry]:
+    """Return what a cache holds under names that match a regular expression, oldest use first."""
+    if not directory.is_dir():
+        return []
+    entries = []
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):  # another process may remove it meanwhile
+            if re.fullmatch(pattern, path.name) and not path.is_symlink():
+                files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+                num_bytes = sum(file.stat().st_size for file in files)
+                entries.append(CacheEntry(path, num_bytes, path.stat().st_mtime))
+    return sorted(entries, key=lambda entry: entry.used)
+
+
+def remove_entry(entry: CacheEntry) -> None:
+    """Remove an entry, never leaving a part of it under its name."""
+    with suppress(OSError):  # another process may have removed it
+        if entry.path.is_dir():
+            remove_whole(entry.path)
+        else:
+            entry.path.unlink()

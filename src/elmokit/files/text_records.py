@@ -15,13 +15,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.files.damage import damage
+from elmokit.errors import FormatError, InputError, Location, MissingExtraError
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, csv_rows, decode_line, raw_lines
-from elmokit.files.parquet_pages import ParquetPages
-from elmokit.files.sources import AnyFile, file_kind, file_size, plain_suffix
-from elmokit.wording import Location
+from elmokit.files.sources import AnyFile, damage, file_kind, plain_suffix
 
 WHOLE_LINES = "0"
 """As the name of a column: the whole line, whatever the file looks like."""
@@ -34,9 +31,8 @@ CHOOSE = (
 )
 _SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
 """By which a file is known, at least one line."""
-_ROWS_TOGETHER, _BATCH_BYTES, _MAX_PAGE_BYTES = 256, 1 << 25, 1 << 27
-"""Of Parquet: rows in memory, bytes that repeated texts may make of them, and size of a page, to
-which twice that of the file is added: some programs write pages of 100 MB."""
+_ROWS_TOGETHER = 256
+"""Rows of Parquet in memory."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _COLUMN_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
@@ -257,7 +253,10 @@ class TextRecords:
             source: Any = self.path
             if not isinstance(source, Path):  # pyarrow closes only what it opened itself
                 source = stack.enter_context(source.open("rb"))
-            opened = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
+            # a text that many rows share is kept once
+            opened = parquet.ParquetFile(
+                source, buffer_size=1 << 20, pre_buffer=False, read_dictionary=[self._text_field]
+            )
             file = stack.enter_context(opened)
             schema = file.schema_arrow
             for field in (self._text_field, self._id_field):
@@ -269,7 +268,7 @@ class TextRecords:
                 raise FormatError(
                     f"{self.path}: column {self._text_field!r} must hold strings, got {kind}."
                 )
-            for batch in self._parquet_batches(file, fields):
+            for batch in file.iter_batches(_ROWS_TOGETHER, columns=fields):
                 texts = batch.column(self._text_field)
                 if not arrow.types.is_dictionary(texts.type):  # whose values may recur
                     texts = texts.cast(arrow.large_binary())
@@ -277,23 +276,6 @@ class TextRecords:
                 for text, key in zip(texts, keys, strict=False):
                     number += 1
                     yield self._record(number, text.as_py(), key.as_py() if key else None)
-
-    def _parquet_batches(self, file: Any, fields: list[str]) -> Iterator[Any]:
-        """Yield few rows at a time, fewer where a dictionary or prefix may repeat a long text."""
-        paths = [file.schema.column(number).path for number in range(len(file.schema))]
-        column, pages = paths.index(self._text_field), ParquetPages(self.path)
-        max_page_bytes = 2 * (file_size(self.path) or 0) + _MAX_PAGE_BYTES
-        for group in range(file.num_row_groups):
-            headers = pages.pages(group, column)
-            if not isinstance(self.path, Path):  # for the others, all would be fetched twice
-                headers = itertools.islice(headers, 1)
-            longest = 1
-            for page in headers:
-                if page.num_bytes > max_page_bytes:
-                    raise ValueError(f"a page states {page.num_bytes:,} bytes")
-                longest = max(longest, page.num_bytes if page.names_again else 1)
-            num_rows = max(1, min(_ROWS_TOGETHER, _BATCH_BYTES // longest))
-            yield from file.iter_batches(num_rows, row_groups=[group], columns=fields)
 
 
 def _first_lines(lines: Lines) -> Lines:

@@ -1,4 +1,4 @@
-"""Sequences with common beginnings, read once for each distinct beginning.
+"""Batches of like length, and sequences with common beginnings, each beginning read once.
 
 The two sentences of a minimal pair, or the variants of an example, share most of their words. What
 a direction expects depends on what it has read alone, so each distinct context needs one LSTM step
@@ -6,16 +6,17 @@ and one softmax. The sequences become a tree, cut into segments without branches
 same number of branches before them are read together, from the states after their parents.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from elmokit.bilm.config import Direction
 from elmokit.inference.engine import Engine
-from elmokit.inference.state import DirectionState
+from elmokit.inference.results import DirectionState
 from elmokit.shapes import Float, Int, Integer
+from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 OnContexts = Callable[[np.ndarray, np.ndarray], None]
 """(outputs (P, D), the number of the context of each (P,))."""
@@ -130,3 +131,73 @@ def _read_round(
 
     tokens = [segment.tokens[:: 1 if is_forward else -1] for segment in segments]
     return engine.read(direction, vectors, tokens, state, on_top=report)
+
+
+Sentence = TypeVar("Sentence", bound=Sequence[Any])
+
+NUM_BOUNDARIES = 2
+"""Positions that ``<S>`` and ``</S>`` add to a sentence."""
+
+
+def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[list[Sentence]]:
+    """Cut a stream into lists that end once they have ``max_tokens`` positions with boundaries."""
+    buffer: list[Sentence] = []
+    num_tokens = 0
+    for sentence in sentences:
+        buffer.append(sentence)
+        num_tokens += len(sentence) + NUM_BOUNDARIES
+        if num_tokens >= max_tokens:
+            yield buffer
+            buffer, num_tokens = [], 0
+    if buffer:
+        yield buffer
+
+
+def batch_by_length(lengths: Sequence[int], *, max_tokens: int) -> Iterator[list[int]]:
+    """Group sentences by descending length; yield indices into ``lengths``, each once."""
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    return cut_batches(order, lengths, max_tokens=max_tokens)
+
+
+def cut_batches(
+    order: Iterable[int],
+    lengths: Sequence[int],
+    *,
+    max_tokens: int,
+    max_sentences: int | None = None,
+) -> Iterator[list[int]]:
+    """Cut an order of sentences into batches.
+
+    A batch has at most ``max_tokens`` positions and ``max_sentences`` sentences; a longer sentence
+    is a batch by itself.
+    """
+    batch: list[int] = []
+    num_tokens = 0
+    for index in order:
+        if batch and (num_tokens + lengths[index] > max_tokens or len(batch) == max_sentences):
+            yield batch
+            batch, num_tokens = [], 0
+        batch.append(index)
+        num_tokens += lengths[index]
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class DistinctTokens:
+    """The distinct words of some sentences, and the sentences as indices into them."""
+
+    words: list[str]
+    """U words, the first two ``<S>`` and ``</S>``."""
+    sentences: list[Integer[np.ndarray, " _"]]
+    """For each sentence the indices of ``<S>``, its words, ``</S>``."""
+
+
+def find_distinct_tokens(sentences: Sequence[Sequence[str]]) -> DistinctTokens:
+    """Number the distinct words of ``sentences``, given without boundaries."""
+    rows: dict[str, int] = {SENTENCE_BEGIN_WORD: 0, SENTENCE_END_WORD: 1}
+    indices = []
+    for sentence in sentences:
+        index = [rows.setdefault(word, len(rows)) for word in sentence]
+        indices.append(np.array([0, *index, 1], dtype=np.int64))
+    return DistinctTokens(list(rows), indices)

@@ -1,7 +1,10 @@
-"""The ELMo layer of a task model: a biLM and learned mixtures of its layers."""
+"""The ELMo layer of a task model: character ids in, learned mixtures of a biLM's layers out."""
 
-from collections.abc import Iterable
+import itertools
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from os import PathLike
 from typing import Any
 
@@ -13,13 +16,14 @@ from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.state import LSTMState
-from elmokit.kernels.library import load_kernels
-from elmokit.kernels.threads import use_one_thread_after_a_fork
+from elmokit.inference.results import LSTMState
+from elmokit.kernels.library import load_kernels, use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float, Int
-from elmokit.text.given_sentences import GivenSentence
-from elmokit.weights.mix_file import read_mixes
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.given_sentences import GivenSentence, split_sentences
+from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_files import read_mixes
 from elmokit.weights.stored_bilm import StoredBiLM
 
 
@@ -60,8 +64,8 @@ class ELMo(LayerMixes):
             default: one mixture, not normalized, or those of ``mixes``.
         trainable_bilm: Whether gradients reach the biLM.
         keep_boundaries: Return the positions of ``<S>`` and ``</S>`` too (W + 2 positions).
-        mixes: File of trained mixtures (`elmokit.weights.mix_file`), which says how many there are
-            and how layers are normalized.
+        mixes: File of trained mixtures, which says how many there are and how layers are
+            normalized.
 
     Shape: char_ids (B, W, C) without boundaries, as from `elmokit.batch_to_ids` -> `ELMoOutput`.
     Source: Peters et al. 2018, sections 3.2 and 3.3.
@@ -297,3 +301,54 @@ def _stored(bilm: BiLM) -> StoredBiLM:
         return bilm.stored()
     arrays = {name: tensor.detach().numpy() for name, tensor in bilm.state_dict().items()}
     return StoredBiLM(bilm.config, arrays, char_vocab=bilm.char_vocab)
+
+
+log = logging.getLogger(__name__)
+_MAX_CACHED_CHARACTERS = 64  # of a word
+
+ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
+"""How the original implementations turn words into characters."""
+
+
+def batch_to_ids(
+    sentences: Iterable[Sequence[str]], *, char_vocab: CharVocab | None = None
+) -> Int[Tensor, "B W C"]:
+    """Encode tokenized sentences as character ids, without sentence boundaries.
+
+    By default equal to AllenNLP's function: 50 characters, no Unicode normalization, long words cut
+    at byte 48. This suits imported original weights; for a model trained with elmokit use
+    `ELMo.encode`, or pass ``char_vocab=model.char_vocab``; a warning says so, once, if words would
+    be read in another form. Rows are padded with 0 to the longest sentence.
+
+    Raises:
+        TypeError: for a string: without a model there is no tokenizer. ``model.encode(sentences,
+            boundaries=False)`` splits strings.
+    """
+    words = list(split_sentences(sentences, None))
+    if char_vocab is None and any(map(_is_changed, itertools.chain.from_iterable(words))):
+        _warn()
+    vocab = CharVocab(ORIGINAL_CHAR_VOCAB) if char_vocab is None else char_vocab
+    return torch.from_numpy(vocab.encode(words, boundaries=False))
+
+
+def _is_changed(word: str) -> bool:
+    """Return whether models trained with elmokit read another form of a word."""
+    form = (
+        _known_form if len(word) <= _MAX_CACHED_CHARACTERS else _form
+    )  # long words would fill the memory
+    return form(word) != word
+
+
+def _form(word: str) -> str:
+    return normalize(word, DEFAULT_NORMALIZATION)
+
+
+_known_form = lru_cache(10_000)(_form)
+
+
+@cache
+def _warn() -> None:
+    log.warning(
+        "batch_to_ids does not normalize words (curly quotes, decomposed characters, -LRB- …), as "
+        "is right for original weights; for models trained with elmokit use elmo.encode(sentences)"
+    )

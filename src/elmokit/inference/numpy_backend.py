@@ -10,8 +10,7 @@ from typing import get_args
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
-from elmokit.inference.results import OutputSlots
-from elmokit.inference.state import DirectionState
+from elmokit.inference.results import DirectionState, OutputSlots
 from elmokit.kernels.library import Kind
 from elmokit.shapes import Float
 

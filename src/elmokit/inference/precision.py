@@ -17,12 +17,10 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.bilm.config import BiLMConfig
-from elmokit.errors import InputError, needs_torch
-from elmokit.field_checks import check_choice
+from elmokit.errors import InputError, check_choice, needs_torch
 from elmokit.inference.engine import Network
 from elmokit.inference.kernel_backend import PackedNetwork
-from elmokit.kernels.library import Kind, load_kernels
-from elmokit.kernels.threads import use_one_thread_after_a_fork
+from elmokit.kernels.library import Kind, load_kernels, use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.results import OutputSlots
-from elmokit.inference.state import DirectionState
+from elmokit.inference.results import DirectionState, OutputSlots
 from elmokit.kernels.library import Kind
 
 ROW_BLOCK = 8

@@ -7,16 +7,16 @@ from functools import partial
 from typing import Any
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.line_embedder import EmbeddedLine, OwnLines
+from elmokit.embed.numbered_lines import EmbeddedLine, OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.precision import check_precision
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
 from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
+from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.text.tokenizers.registry import tokenizer_for_model
-from elmokit.text.worker_processes import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

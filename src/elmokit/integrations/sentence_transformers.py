@@ -16,8 +16,7 @@ from torch import Tensor
 
 from elmokit.bilm.masking import mask_of
 from elmokit.bilm.scalar_mix import LayerChoice
-from elmokit.errors import FormatError, InputError, MissingExtraError
-from elmokit.field_checks import check_choice
+from elmokit.errors import FormatError, InputError, MissingExtraError, check_choice
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
 from elmokit.integrations.shared import AnyModel

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import check_pooling, default_layers
+from elmokit.embed.sentences import check_pooling, default_layers
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.integrations.shared import AnyModel

@@ -19,9 +19,13 @@ from elmokit.config import to_dict
 from elmokit.errors import MissingExtraError
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_base import OwnWeights, SavedConfig, convertible
 from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
-from elmokit.integrations.transformers_tokenizer import ElmoTokenizer
+from elmokit.integrations.transformers_tokenizer import (
+    ElmoTokenizer,
+    OwnWeights,
+    SavedConfig,
+    convertible,
+)
 from elmokit.integrations.transformers_words import ElmoWordTokenizer
 from elmokit.shapes import Float, Int
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab

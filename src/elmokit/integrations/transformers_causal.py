@@ -17,9 +17,9 @@ from elmokit.bilm.config import Direction, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.text_scorer import TextScorer
-from elmokit.inference.state import StartState
+from elmokit.inference.results import StartState
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_base import OwnWeights, SavedConfig, convertible
+from elmokit.integrations.transformers_tokenizer import OwnWeights, SavedConfig, convertible
 from elmokit.integrations.transformers_words import NUM_BYTES
 from elmokit.shapes import Float, Int
 from elmokit.text.spelling import END_OF_WORD, SpellingModel

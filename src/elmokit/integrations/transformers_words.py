@@ -15,7 +15,7 @@ from elmokit.config import to_dict
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.files.temporary import scratch_directory
 from elmokit.integrations.shared import AnyModel
-from elmokit.integrations.transformers_base import PAD, OwnTokenizer, convertible
+from elmokit.integrations.transformers_tokenizer import PAD, OwnTokenizer, convertible
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.spelling import END_OF_WORD

@@ -1,4 +1,4 @@
-"""A job: a long piece of work in a directory of its own.
+"""A job: a long piece of work in a directory of its own; its log, and signals that stop it.
 
 `open_job` takes the directory, locks it and compares what is recorded there. The job then saves
 pieces, such as checkpoints, each of them complete or absent. A kill at any moment leaves the last
@@ -8,23 +8,81 @@ whole piece, from which the same command with ``--resume`` goes on.
 none, refuse everything else and say what differs. Without it, a directory with a job is refused.
 """
 
+import json
 import logging
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-from elmokit.errors import FormatError
-from elmokit.files.atomic import no_room, previous_of
-from elmokit.files.json_files import read_json, write_json
+from elmokit.errors import FormatError, Stopped, is_number, quoted
+from elmokit.files.atomic import atomic_file, named, no_room, previous_of
+from elmokit.files.json_files import jsonable, parse_json, read_json, write_json
 from elmokit.files.temporary import held_directory, remove_whole
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.metrics_log import METRICS_FILE
 from elmokit.version import __version__
-from elmokit.wording import quoted
+
+METRICS_FILE = "metrics.jsonl"
+
+
+class MetricsLog:
+    """Append rows to the ``metrics.jsonl`` of a directory.
+
+    Rows after ``resume_step``, the step of the checkpoint to resume from, are dropped first,
+    because the job repeats them; 0 starts a new file.
+    """
+
+    def __init__(self, directory: Path, *, resume_step: int = 0) -> None:
+        self.path = directory / METRICS_FILE
+        rows = read_log(self.path) if resume_step else []
+        content = "".join(_line(row) for row in rows if row["step"] <= resume_step).encode()
+        if self.path.exists() and self.path.read_bytes() == content:
+            return  # so that its time stays that of the last row
+        with atomic_file(self.path) as temp_path:
+            temp_path.write_bytes(content)
+
+    def begin(self) -> None:
+        """Show that the job goes on, before its first row."""
+        self.path.touch()
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one row; it must have ``step``. What is not finite is null."""
+        with named(self.path), self.path.open("a", encoding="utf-8") as file:
+            file.write(_line(row))
+            file.flush()
+            os.fsync(file.fileno())  # the checkpoint after it must not be newer than the log
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(jsonable(row)) + "\n"
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a log, without a last line that was cut off by a kill."""
+    if not path.exists():
+        return []
+    *lines, last = path.read_bytes().split(b"\n")
+    if lines and not last:
+        last = lines.pop()
+    rows = [_row(line, path, number) for number, line in enumerate(lines, start=1)]
+    with suppress(FormatError):
+        rows.append(_row(last, path, len(lines) + 1))
+    return rows
+
+
+def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
+    row = parse_json(line, source=where, advice=advice, required=["step"])
+    if not is_number(row["step"], whole=True):
+        raise FormatError(f"{where}: `step` must be a whole number. {advice}")
+    return row
+
 
 log = logging.getLogger(__name__)
 
@@ -247,3 +305,52 @@ def _read_record(directory: Path) -> dict[str, Any]:
     if not isinstance(record["config"], dict):
         raise FormatError(f"{path}: `config` must be a table of settings. {NOT_RESUMABLE}")
     return record
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+@dataclass
+class StopRequest:
+    """A request to stop, made by a signal."""
+
+    signal_number: int | None = None
+    """The first signal that came; none so far: no request."""
+
+    def stopped(self, where: str) -> Stopped:
+        """Return the exception that ends the job, once its state is saved."""
+        # In other processes of a training than the first, perhaps no signal has come.
+        number = self.signal_number or signal.SIGTERM
+        return Stopped(f"stopped by {signal.Signals(number).name} {where}.", signal_number=number)
+
+
+@contextmanager
+def stop_requests(wanted: bool, *, second_stops_at_once: bool = True) -> Iterator[StopRequest]:
+    """Note `SIGNALS` and say so, instead of obeying them; only in the main thread.
+
+    Unless it is ``wanted``, nothing is noted. Ignored signals stay ignored (as SIGHUP is under
+    `nohup`), and those that a C library handles are left to it.
+    ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.
+    """
+    request = StopRequest()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if request.signal_number is None:
+            request.signal_number = number
+            again = " (Ctrl-C again: stop at once, without one)" if second_stops_at_once else ""
+            # in another thread: this one may be in the middle of a log line
+            text = "stopping after this update, with a checkpoint%s"
+            threading.Thread(target=log.info, args=(text, again), daemon=True).start()
+        elif second_stops_at_once and number == signal.SIGINT:
+            raise KeyboardInterrupt
+
+    before = {
+        number: signal.signal(number, note)
+        for number in (SIGNALS if wanted else ())
+        if signal.getsignal(number) not in (signal.SIG_IGN, None)
+    }
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

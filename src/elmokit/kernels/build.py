@@ -8,19 +8,207 @@ end the process (SIGBUS, SIGSEGV), and one that others could have written is nev
 import ctypes
 import functools
 import hashlib
+import json
 import logging
 import os
 import platform
+import re
 import shlex
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
+from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from elmokit.files.atomic import atomic_file
-from elmokit.files.cache_dir import cache_dir
-from elmokit.files.temporary import make_directory, scratch_directory, why_untrusted
-from elmokit.kernels.interface import SOURCE_DIR, read_interface
-from elmokit.kernels.prebuilt import PREBUILT_DIR, find_prebuilt
+from elmokit.files.temporary import cache_dir, make_directory, scratch_directory, why_untrusted
+
+SOURCE_DIR = Path(__file__).parent / "c"
+_SCALARS = {"int64_t": c_int64, "float": c_float}
+
+
+@dataclass(frozen=True)
+class Interface:
+    source: str
+    """With all includes."""
+    functions: Mapping[str, type[Structure]]
+    """Name without ``elmokit_`` -> structure of the arguments."""
+    structures: Mapping[str, type[Structure]]
+    """By their C names."""
+    pointed: Mapping[type[Structure], Mapping[str, str]]
+    """Structure -> pointer field -> C type of its values."""
+    constants: Mapping[str, int]
+    """``#define NAME number`` of ``constants.h``."""
+
+
+@functools.cache
+def read_interface(name: str) -> Interface:
+    source = "".join(_read_with_includes(SOURCE_DIR / f"{name}.c", []))
+    code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
+    structures: dict[str, type[Structure]] = {}
+    pointed: dict[type[Structure], dict[str, str]] = {}
+    # C defines a structure before it is used, so those inside others are known in time.
+    for body, type_name in re.findall(r"typedef struct \{([^{}]*)\} (\w+);", code):
+        fields, targets = _fields(body, structures)
+        if None not in fields.values():  # else the library's own, which Python never passes
+            mirrored = {"_fields_": list(fields.items()), "__slots__": ()}
+            structures[type_name] = type(type_name, (Structure,), mirrored)
+            pointed[structures[type_name]] = targets
+    calls = re.findall(r"^void elmokit_(\w+)\((\w+) \*call, int64_t num_threads\)", code, re.M)
+    functions = {function: structures[type_name] for function, type_name in calls}
+    numbers = (SOURCE_DIR / "constants.h").read_text(encoding="utf-8")
+    constants = {key: int(value) for key, value in re.findall(r"#define (\w+) (\d+)\b", numbers)}
+    return Interface(source, functions, structures, pointed, constants)
+
+
+def _read_with_includes(path: Path, seen: list[Path]) -> list[str]:
+    """Return the texts of a file and all its includes, each once."""
+    if path in seen:
+        return []
+    seen.append(path)
+    text = path.read_text(encoding="utf-8")
+    included = [
+        part
+        for name in re.findall(r'^#include "(.+)"', text, re.M)
+        for part in _read_with_includes(path.parent / name, seen)
+    ]
+    return [*included, text]
+
+
+def _fields(
+    body: str, structures: Mapping[str, type[Structure]]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields of a structure, None for what Python cannot mirror; targets of pointers."""
+    fields: dict[str, Any] = {}
+    targets: dict[str, str] = {}
+    for declaration in filter(None, map(str.strip, body.split(";"))):
+        type_name, names = declaration.removeprefix("const ").split(maxsplit=1)
+        known = {**_SCALARS, **structures}.get(type_name)
+        for name in map(str.strip, names.split(",")):
+            field = name.removeprefix("*")
+            if not field.isidentifier():  # an array, or a type of several words
+                fields[field] = None
+            elif name == field:
+                fields[field] = known
+            else:
+                is_structure = type_name in structures
+                fields[field] = POINTER(structures[type_name]) if is_structure else c_void_p
+                targets[field] = type_name
+    return fields, targets
+
+
+PREBUILT_DIR = Path(__file__).parent / "prebuilt"
+MANIFEST = "manifest.json"
+"""``sources``: library name -> `source_hash`; ``libraries``: file name -> SHA-256 of its bytes."""
+
+_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})
+_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_VNNI = _V4 | {"avx512_vnni"}
+_BF16 = _VNNI | {"avx512_bf16"}
+_AMX = _BF16 | {"amx_tile", "amx_bf16", "amx_int8"}
+_DOT = frozenset({"asimddp"})
+_DOT_BF16 = _DOT | {"bf16"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Processors for which a library is compiled."""
+
+    name: str
+    machine: str
+    """As in the platform tags of wheels: ``x86_64`` or ``aarch64``."""
+    processor: str
+    """As zig names it."""
+    instructions: frozenset[str] = frozenset()
+    """That a processor must have, as Linux names them in ``/proc/cpuinfo``."""
+
+
+VARIANTS = (
+    Variant(
+        "x86-64-v4-amx", "x86_64",
+        "x86_64_v4+avx512vnni+avx512bf16+amx_tile+amx_bf16+amx_int8", _AMX,
+    ),
+    Variant("x86-64-v4-bf16", "x86_64", "x86_64_v4+avx512vnni+avx512bf16", _BF16),
+    Variant("x86-64-v4-vnni", "x86_64", "x86_64_v4+avx512vnni", _VNNI),
+    Variant("x86-64-v4", "x86_64", "x86_64_v4", _V4),
+    Variant("x86-64-v3", "x86_64", "x86_64_v3", _V3),
+    Variant("x86-64-v2", "x86_64", "x86_64_v2", _V2),
+    Variant("armv8.2-a-bf16", "aarch64", "generic+v8_2a+dotprod+bf16", _DOT_BF16),
+    Variant("armv8.2-a-dotprod", "aarch64", "generic+v8_2a+dotprod", _DOT),
+    Variant("armv8-a", "aarch64", "generic"),
+)  # fmt: skip
+"""The quickest first."""
+ASKED = {
+    "Windows": {41: _V4, 40: _V3, 38: _V2, 43: _DOT},
+    "Darwin": {"avx2_0": _V3, "arm.FEAT_BF16": _DOT_BF16, "arm.FEAT_DotProd": _DOT},
+}
+"""Features that systems without ``/proc/cpuinfo`` are asked for, the most first: numbers of
+`IsProcessorFeaturePresent`, names below ``hw.optional`` of `sysctlbyname`.
+"""
+
+
+def source_hash(name: str) -> str:
+    """Return the SHA-256 of a library's C source with all its includes."""
+    return hashlib.sha256(read_interface(name).source.encode()).hexdigest()
+
+
+def library_file(name: str, variant: Variant, system: str) -> str:
+    """Return the file name of a library; ``system`` as `platform.system` returns it."""
+    return f"{name}-{variant.name}{'.dll' if system == 'Windows' else '.so'}"
+
+
+def find_prebuilt(name: str) -> Path | None:
+    """Return the quickest library for this processor, or None if there is no suitable one."""
+    path = PREBUILT_DIR / MANIFEST
+    if not path.is_file():
+        return None
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    if manifest["sources"].get(name) != source_hash(name):
+        log.info("the kernels in %s were built from other sources: not used", PREBUILT_DIR)
+        return None
+    for variant in _variants_here():
+        library = PREBUILT_DIR / library_file(name, variant, platform.system())
+        digest = manifest["libraries"].get(library.name)
+        if digest is None:
+            continue
+        if library.is_file() and hashlib.sha256(library.read_bytes()).hexdigest() == digest:
+            return library
+        log.warning("%s is missing or damaged: install elmokit again", library)
+        return None
+    return None
+
+
+@functools.cache
+def _variants_here() -> tuple[Variant, ...]:
+    names = {"AMD64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
+    machine = names.get(platform.machine(), platform.machine())
+    here = _instructions()
+    return tuple(v for v in VARIANTS if v.machine == machine and v.instructions <= here)
+
+
+def _instructions() -> frozenset[str]:
+    info = Path("/proc/cpuinfo")
+    if not info.is_file():
+        features = ASKED.get(platform.system(), {})
+        return next((names for feature, names in features.items() if _has(feature)), _V2)
+    lines = info.read_text(errors="replace").splitlines()
+    starts = ("flags", "Features")  # of x86 and ARM
+    return frozenset(next((line for line in lines if line.startswith(starts)), "").split())
+
+
+def _has(feature: int | str) -> bool:
+    if isinstance(feature, int):
+        return bool(getattr(ctypes, "windll").kernel32.IsProcessorFeaturePresent(feature))  # noqa: B009
+    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    name = f"hw.optional.{feature}".encode()
+    failed = ctypes.CDLL(None).sysctlbyname(
+        name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
+    )
+    return not failed and bool(value.value)
+
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.kernels.library import Kernels, Kind, group_size
+from elmokit.kernels.library import Kernels, Kind, get_num_threads, group_size
 from elmokit.kernels.packed_matrix import (
     PackedMatrix,
     from_bf16,
@@ -16,7 +16,6 @@ from elmokit.kernels.packed_matrix import (
     padded,
     to_bf16,
 )
-from elmokit.kernels.threads import get_num_threads
 
 _LOG2_E = np.float32(1 / math.log(2))
 _NEVER = -1e30  # bias of padding columns of a softmax

@@ -1,4 +1,4 @@
-"""Calls of a loaded kernel library: named arguments, arrays checked against the C types.
+"""Calls of a loaded kernel library: named arguments, checked arrays, threads.
 
 Arrays are NumPy's, or PyTorch's where training calls. bfloat16, which NumPy does not have, is
 uint16 there.
@@ -6,16 +6,71 @@ uint16 there.
 
 import ctypes
 import functools
+import os
 import sys
 from collections.abc import Sequence
 from ctypes import Structure, byref, c_int64, c_void_p
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from elmokit.kernels.build import load_library
-from elmokit.kernels.interface import Interface, read_interface
-from elmokit.kernels.threads import get_num_threads
+from elmokit.kernels.build import Interface, load_library, read_interface
+
+_wanted: int | None = None
+"""A setting that PyTorch has not got yet, since it is not imported."""
+
+
+def get_num_threads() -> int:
+    global _wanted
+    torch = _torch()
+    if torch is None:
+        return _wanted or _default_threads()
+    if _wanted is not None:  # set before PyTorch was imported
+        torch.set_num_threads(_wanted)
+        _wanted = None
+    return torch.get_num_threads()
+
+
+def set_num_threads(number: int) -> None:
+    global _wanted
+    torch = _torch()
+    if torch is None:
+        _wanted = number
+    else:
+        torch.set_num_threads(number)
+
+
+@functools.cache
+def use_one_thread_after_a_fork() -> None:
+    """Keep forked processes from waiting for threads of OpenMP, which only their parent has."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=functools.partial(set_num_threads, 1))
+
+
+def _torch() -> Any:
+    """Return PyTorch if somebody has imported it, to the end."""
+    torch = sys.modules.get("torch")
+    return torch if hasattr(torch, "set_num_threads") else None
+
+
+@functools.cache
+def _default_threads() -> int:
+    """Return what PyTorch would take: the usual variables, or the cores that we may use.
+
+    Two hardware threads of a core count once: they share the units that multiply.
+    """
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        first = os.environ.get(name, "").split(",")[0].strip()
+        if first.isdecimal() and int(first) > 0:
+            return int(first)
+    try:
+        numbers = os.sched_getaffinity(0)
+        folders = [Path(f"/sys/devices/system/cpu/cpu{number}/topology") for number in numbers]
+        return len({(folder / "thread_siblings_list").read_text() for folder in folders})
+    except (AttributeError, OSError):
+        return os.cpu_count() or 1
+
 
 Kind = Literal["fp32", "bf16", "int8"]
 """Type of the values of a packed matrix."""

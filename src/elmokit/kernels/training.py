@@ -11,8 +11,7 @@ import logging
 import torch
 from torch import Tensor
 
-from elmokit.kernels.build import load_library, say_once
-from elmokit.kernels.interface import Interface, read_interface
+from elmokit.kernels.build import Interface, load_library, read_interface, say_once
 from elmokit.kernels.library import Kind, Library, group_size
 from elmokit.kernels.packed_matrix import PackedMatrix
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError, InputError
-from elmokit.files.pictures import check_picture_name, new_figure, write_picture
 from elmokit.tasks.inputs.settings import MixPosition
 from elmokit.tasks.runs.run_dir import (
     WEIGHTS_FILE,
@@ -18,8 +17,9 @@ from elmokit.tasks.runs.run_dir import (
     read_metadata,
     read_weights,
 )
+from elmokit.training.curves import check_picture_name, new_figure, write_picture
 from elmokit.weights.locate import TASK_RUNS
-from elmokit.weights.mix_file import mix_shares
+from elmokit.weights.model_files import mix_shares
 
 POSITIONS: tuple[MixPosition, ...] = ("input", "output")
 """Where a task model can use the mixture."""

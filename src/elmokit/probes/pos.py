@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.metrics.accuracy import accuracy_of
-from elmokit.probes.data import find_splits, read_pos_data
+from elmokit.metrics.task_scores import accuracy_of
+from elmokit.probes.inputs import VectorSource, check_names, find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.shapes import Num
 from elmokit.tasks.formats.conll import TaggedSentence
 
@@ -45,7 +44,7 @@ class PosScore:
     seconds: float
     """Of training and scoring, without computing layers."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
-    """A row per sentence: correct, all; for `elmokit.metrics.significance` with `accuracy_of`."""
+    """A row per sentence: correct, all; for `elmokit.metrics.bootstrap` with `accuracy_of`."""
     unseen_counts: NDArray[np.float64] = field(repr=False, compare=False)
 
 

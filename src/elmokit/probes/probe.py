@@ -9,18 +9,16 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.errors import InputError
-from elmokit.metrics.bootstrap import RunCounts, bootstrap_gain
-from elmokit.metrics.significance import Counts, ScoreFunction
-from elmokit.probes.registry import find_probe
-from elmokit.probes.vector_sources import (
+from elmokit.metrics.bootstrap import Counts, RunCounts, ScoreFunction, bootstrap_gain
+from elmokit.probes.inputs import (
     TRAINED,
     UNTRAINED,
     VectorSource,
     layer_sources,
     static_source,
 )
-from elmokit.tasks.inputs.word_units import TREEBANK_UNITS, usual_units, warn_of_units
-from elmokit.tasks.task import Units
+from elmokit.probes.registry import find_probe
+from elmokit.tasks.task import TREEBANK_UNITS, Units, usual_units, warn_of_units
 from elmokit.text.given_sentences import Tokenize
 from elmokit.vectors.vector_files import VectorsReference
 

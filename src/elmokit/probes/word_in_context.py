@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import accuracy_of
-from elmokit.probes.data import SplitFiles, Splits, find_splits, read_wic_data
+from elmokit.metrics.task_scores import accuracy_of
+from elmokit.probes.inputs import (
+    SplitFiles,
+    Splits,
+    VectorSource,
+    check_names,
+    find_splits,
+    read_wic_data,
+)
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe
-from elmokit.probes.vector_sources import VectorSource, check_names
 from elmokit.shapes import Bool, Float
-from elmokit.tasks.formats.word_in_context import LABELS_APART, ContextPair, WordInContext
+from elmokit.tasks.formats.senses import LABELS_APART, ContextPair, WordInContext
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.task import Units
 from elmokit.text.alignment import align, covering_words

@@ -17,12 +17,17 @@ from numpy.typing import NDArray
 
 from elmokit.files.atomic import named, reserve
 from elmokit.files.temporary import scratch_directory
-from elmokit.metrics.span_f1 import f1_of
-from elmokit.probes.data import find_sense_files, read_sense_data
+from elmokit.metrics.task_scores import f1_of
+from elmokit.probes.inputs import (
+    VectorSource,
+    check_names,
+    find_sense_files,
+    occurrence_vectors,
+    read_sense_data,
+)
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.senses import LemmaGroup, SenseWords
-from elmokit.probes.vector_sources import VectorSource, check_names, occurrence_vectors
+from elmokit.probes.sense_neighbors import LemmaGroup, SenseWords
 from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from elmokit.errors import counted
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import existing_file, plain_suffix
-from elmokit.metrics.accuracy import accuracy_of, count_labels
+from elmokit.metrics.task_scores import accuracy_of, count_labels
 from elmokit.tasks.formats.labeled_texts import (
     NLI_LABELS,
     LabeledTexts,
@@ -15,12 +16,11 @@ from elmokit.tasks.formats.labeled_texts import (
     read_labeled_texts,
     read_sentiment_trees,
 )
-from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.tasks.formats.reading import first_named, read_records
+from elmokit.tasks.frozen_tagger import WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.sampling import DataFile, lines_of, records_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import WrittenWords
-from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -7,15 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import FormatError, InputError
-from elmokit.metrics.coref import MEASURES, average_f1_of, count_clusters, f1s_of
-from elmokit.tasks.formats.ontonotes import Clusters, CorefDocument, Span, read_coreference
+from elmokit.errors import FormatError, InputError, counted
+from elmokit.metrics.task_scores import MEASURES, average_f1_of, count_clusters, f1s_of
+from elmokit.tasks.formats.conll import Clusters, CorefDocument, Mention, read_coreference
+from elmokit.tasks.frozen_tagger import WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import WrittenWords
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +109,9 @@ class CorefTask(Task[CorefDocument]):
         return {"text": words.text, "tokens": words.as_json(), "clusters": clusters}
 
 
-def _distinct(clusters: Sequence[Sequence[Span]]) -> tuple[tuple[Span, ...], ...]:
+def _distinct(clusters: Sequence[Sequence[Mention]]) -> tuple[tuple[Mention, ...], ...]:
     """Keep each mention in its first cluster only; drop empty clusters."""
-    seen: set[Span] = set()
+    seen: set[Mention] = set()
     result = []
     for cluster in clusters:
         own = tuple(mention for mention in dict.fromkeys(cluster) if mention not in seen)

@@ -35,7 +35,7 @@ class TaskEntry(NamedTuple):
 TASKS = {
     "pos": TaskEntry("elmokit.tasks.tagging", "PosTask", "parts of speech"),
     "ner": TaskEntry("elmokit.tasks.tagging", "NerTask", "named entities"),
-    "srl": TaskEntry("elmokit.tasks.srl", "SrlTask", "semantic roles of one predicate"),
+    "srl": TaskEntry("elmokit.tasks.tagging", "SrlTask", "semantic roles of one predicate"),
     "sentiment": TaskEntry("elmokit.tasks.classification", "SentimentTask", "one label for a text"),
     "nli": TaskEntry("elmokit.tasks.classification", "NliTask", "one label for two texts"),
     "qa": TaskEntry("elmokit.tasks.qa", "QaTask", "the answer to a question in a paragraph"),

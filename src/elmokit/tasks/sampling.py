@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from elmokit.errors import Location
 from elmokit.files.lines import numbered_lines, read_text
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.records import Record, parse_json, read_records
-from elmokit.wording import Location
+from elmokit.tasks.formats.reading import Record, parse_json, read_records
 
 
 def _join(units: Sequence[Sequence[str]]) -> str:
@@ -68,7 +68,7 @@ def documents_of(path: Path) -> DataFile:
 
 def paragraphs_of(path: Path) -> DataFile:
     """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
-    from elmokit.tasks.formats.squad import Document
+    from elmokit.tasks.qa import Document
 
     text = read_text(path)
     parse_json(text, Document, Location(path=path))
@@ -87,7 +87,7 @@ def paragraphs_of(path: Path) -> DataFile:
 
 def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
     """Divide JSON lines of sentences; their predicates, or those that are verbs, are examples."""
-    from elmokit.tasks.formats.propbank import read_sentence
+    from elmokit.tasks.formats.conllu import read_sentence
 
     units = []
     for record in read_records(path):

@@ -1,13 +1,24 @@
-"""Tasks that tag each word (parts of speech), or spans of words (named entities)."""
+"""Tasks that tag each word (parts of speech), or spans (named entities, semantic roles)."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from elmokit.errors import InputError
-from elmokit.metrics.accuracy import PrecisionRecall, accuracy_of, count_labels
-from elmokit.metrics.span_f1 import Span, convert_tags, count_spans, f1_of, read_spans, write_tags
+from elmokit.errors import InputError, shown
+from elmokit.metrics.task_scores import (
+    PrecisionRecall,
+    Span,
+    accuracy_of,
+    convert_tags,
+    count_labels,
+    count_spans,
+    f1_of,
+    read_arguments,
+    read_spans,
+    write_tags,
+)
 from elmokit.tasks.formats.conll import (
     TaggedCharacters,
     TaggedSentence,
@@ -15,11 +26,20 @@ from elmokit.tasks.formats.conll import (
     read_columns,
     spans_of_characters,
 )
-from elmokit.tasks.formats.conllu import is_comment, read_conllu, read_morphemes
+from elmokit.tasks.formats.conllu import (
+    PredicateRoles,
+    is_comment,
+    read_conllu,
+    read_morphemes,
+    read_propbank,
+)
+from elmokit.tasks.frozen_tagger import Mark, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.sampling import DataFile, sentences_of
+from elmokit.tasks.sampling import DataFile, predicates_of, sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
-from elmokit.tasks.written import Mark, WrittenWords
+from elmokit.text.alignment import align, covering_words
+from elmokit.text.given_sentences import split_sentence
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 Example = TypeVar("Example")
 
@@ -171,3 +191,93 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
             return prediction
         spans = spans_of_characters(read_spans(prediction), example.offsets)
         return write_tags(spans, len(example.character_tags), scheme="iob2")
+
+
+_MARKED = re.compile(r"([^*]*)\*([^*]*)\*([^*]*)")
+
+
+class SrlTask(SpanTaggingTask[PredicateRoles]):
+    """Semantic roles, from JSON lines of sentences with their predicates; BIO inside."""
+
+    name, metric = "srl", "F1"
+    prefixes, field_names = "BI", ("roles", "role")
+    network, default_dropout = "tagger.RoleLabeler", 0.1
+    encoder = "highway LSTM"
+    positions = ("input", "output", "both")
+    paper_inputs = InputSettings(characters=False)
+    default_hidden_dims = (300,) * 8
+    divided_by = staticmethod(predicates_of)
+    scored_spans = staticmethod(read_arguments)
+
+    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
+        return list(read_propbank(path))
+
+    def divide(self, path: Path, subset: str = "all") -> DataFile:
+        if subset not in ("all", "verbs"):
+            raise InputError(f"The task srl has no subset {subset!r}; choose all or verbs.")
+        return predicates_of(path, only_verbs=subset == "verbs")
+
+    def example_of(
+        self, *sentences: Sentence, texts: Sequence[str] | None = None
+    ) -> PredicateRoles:
+        before, predicate, after = sentences
+        tokens = (*before, *predicate, *after)
+        return PredicateRoles(
+            tokens=tokens, predicate=len(before), tags=("O",) * len(tokens),
+            text=texts[0] if texts else None,
+        )  # fmt: skip
+
+    def from_text(self, text: str, tokenizer: Tokenizer) -> PredicateRoles:
+        marked = _MARKED.fullmatch(text)
+        parts = _split(marked[1], marked[2], marked[3], tokenizer) if marked else ()
+        return self.example_of(*_check_marked(parts, text), texts=[text])
+
+    def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> PredicateRoles:
+        tokens = tuple(split_sentence(words, tokenize, where="it"))
+        marked = [at for at, word in enumerate(tokens) if "*" in word]
+        parts: Sequence[Sentence] = ()
+        if len(marked) == 1 and (match := re.fullmatch(r"\*([^*]+)\*", tokens[marked[0]])):
+            parts = tokens[: marked[0]], (match[1],), tokens[marked[0] + 1 :]
+        return self.example_of(*_check_marked(parts, " ".join(tokens)))
+
+    def show(self, example: PredicateRoles, prediction: list[str]) -> str:
+        shown = super().show(example, prediction)
+        return shown if example.text is None else shown.replace("*", "")
+
+    def place_words(self, example: PredicateRoles) -> WrittenWords:
+        return WrittenWords(example.tokens, example.text, without="*")
+
+    def mark(self, span: Span) -> Mark:
+        role, start, end = span
+        return start, end, f"[{role} ", "]"
+
+    def as_json(
+        self, example: PredicateRoles, prediction: list[str], probs: list[float] | None = None
+    ) -> dict[str, Any]:
+        answer = super().as_json(example, prediction, probs)
+        if example.text is not None:
+            for role in answer["roles"]:
+                role["text"] = role["text"].replace("*", "")  # between its words
+        return answer | {"predicate": example.predicate}  # a number of a token
+
+
+def _split(before: str, predicate: str, after: str, tokenizer: Tokenizer) -> Sequence[Sentence]:
+    """Split a marked text as it is split without the marks; part by part if that has no places."""
+    text = f"{before}{predicate}{after}"
+    words = tuple(tokenizer.tokenize(text))
+    offsets = align(words, text)
+    marked = len(before), len(before) + len(predicate)
+    covering = None if offsets is None else covering_words(offsets, *marked)
+    if covering is None:
+        return [tuple(tokenizer.tokenize(part)) for part in (before, predicate, after)]
+    first, last = covering
+    return words[:first], words[first:last], words[last:]
+
+
+def _check_marked(parts: Sequence[Sentence], text: str) -> Sequence[Sentence]:
+    if not parts or not parts[1]:
+        raise InputError(
+            f"One predicate must be marked, got {shown(text)}. Put asterisks around it and nowhere "
+            "else: The dog *bit* the man."
+        )
+    return parts

@@ -1,24 +1,31 @@
-"""What a task must offer: read, build, loss, predict, score, show."""
+"""What a task must offer: read, build, loss, predict, score, show; its texts and words."""
 
+import logging
 import random
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from elmokit.errors import InputError
-from elmokit.metrics.accuracy import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.reading import Columns
+from elmokit.errors import FormatError, InputError, shown
+from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.tasks.formats.reading import Columns, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
+from elmokit.tasks.registry import find_task
 from elmokit.tasks.sampling import DataFile
 from elmokit.text.given_sentences import Tokenize, split_sentence
-from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.wording import shown
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_files import read_config
 
 Example = TypeVar("Example")
 Labels = list[str]
@@ -209,3 +216,109 @@ class Task(ABC, Generic[Example]):
                 f"positions: {', '.join(positions) or 'none, take embeddings=static'}."
             )
         return settings
+
+
+log = logging.getLogger(__name__)
+
+MORPHEME_TOKENIZER = "korean"
+TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
+NUM_LOOKED_AT = 1000  # words, or sentences, that are tried
+TOO_MANY_SPLIT = 0.4
+"""A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
+eojeol 0.8."""
+
+
+def _share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
+    """Return the share of (the first) distinct words that a tokenizer splits."""
+    distinct: set[str] = set()
+    for word in words:
+        distinct.add(word)
+        if len(distinct) == NUM_LOOKED_AT:
+            break
+    return sum(len(tokenizer.tokenize(word)) > 1 for word in distinct) / max(1, len(distinct))
+
+
+def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
+    """Return the units of a CoNLL-U file that are nearer to the tokenizer's."""
+    if tokenizer.name != MORPHEME_TOKENIZER:
+        return "words"
+    try:
+        num_morphemes, num_words = (
+            sum(len(sentence.tokens) for sentence in islice(read(treebank), NUM_LOOKED_AT))
+            for read in (read_morphemes, read_conllu)
+        )
+    except FormatError as error:
+        log.info("%s is read by words: %s", treebank, error)
+        return "words"
+    return "morphemes" if num_morphemes > num_words else "words"
+
+
+def warn_of_units(
+    path: Path,
+    words: Iterable[str],
+    units: Units,
+    tokenizer: Tokenizer,
+    *,
+    has_bilm: bool,
+    option: str = "",
+) -> None:
+    """Warn, once, if raw text is split into other pieces than the data of ``path``."""
+    if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
+        warn_once(
+            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
+            "read as whole words. Use a biLM of morphemes, such as --model ko."
+        )
+    # Characters are read as the tokenizer's tokens, so they cannot differ.
+    share = _share_split(words, tokenizer) if units == "words" else 0.0
+    if share > TOO_MANY_SPLIT:
+        unseen = ", and the biLM has not seen such words" if has_bilm else ""
+        hint = f" ({option} reads the morphemes)" if option else ""
+        warn_once(
+            f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
+            f"{tokenizer.name!r}: raw text is read in other pieces{unseen}. "
+            f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
+        )
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Log a warning that this process has not given yet."""
+    log.warning("%s", message)
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """A `SentenceReader` (`elmokit.corpus.text_shards`) of a task's files, without their labels."""
+
+    task: Task[Any]
+    tokenizer: Tokenizer
+
+    @classmethod
+    def of_model(
+        cls, task: str, model: str, *, units: Units = "words", columns: Columns | None = None
+    ) -> "TaskText":
+        """Return the text of a task as a biLM reads it."""
+        config = read_config(find_model(model))
+        form = config.bilm.char_vocab.normalization
+        tokenizer = NormalizingTokenizer(build_tokenizer(config.tokenizer), form)
+        return cls(find_task(task).in_units(units, columns), tokenizer)
+
+    @property
+    def name(self) -> str:
+        columns = "" if self.task.columns is None else f", {self.task.columns}"
+        return f"{self.task.name}, {self.task.units}{columns}"
+
+    def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
+        """Return files as they are, and of directories the file of a split."""
+        suffixes = self.task.suffixes
+        return [find_split(path, split, suffixes) if path.is_dir() else path for path in paths]
+
+    def read(self, path: Path) -> Iterator[Sentence]:
+        """Yield the sentences of a file in order, those with words."""
+        examples = self.task.read(path, training=False, tokenize=self.tokenizer.tokenize)
+        warn_of_units(
+            path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,
+            option="--units morphemes" if "morphemes" in self.task.all_units else "",
+        )  # fmt: skip
+        for example in examples:
+            yield from filter(None, self.task.sentences(example))

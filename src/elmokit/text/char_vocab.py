@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from elmokit.field_checks import check_choices, check_ranges
+from elmokit.errors import check_choices, check_ranges
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from elmokit.errors import FormatError
-from elmokit.field_checks import check_ranges
-from elmokit.files.bounded import MAX_WORD_LIST_BYTES, read_bounded
-from elmokit.files.hashing import text_sha256
+from elmokit.errors import FormatError, check_ranges
 from elmokit.files.json_files import json_bytes, parse_json
+from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_bounded
+from elmokit.files.sources import text_sha256
 from elmokit.text.char_vocab import (
     SENTENCE_BEGIN_WORD,
     SENTENCE_END_WORD,

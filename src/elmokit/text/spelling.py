@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.bounded import read_bounded
+from elmokit.files.lines import read_bounded
 from elmokit.shapes import Bool, Float, Int, UInt8, UInt64
 from elmokit.text.word_vocab import WordVocab
 

@@ -1,4 +1,4 @@
-"""Checks of a vocabulary file, and of how well it fits a corpus.
+"""Checks of a vocabulary file, and of how well it fits a corpus and its script.
 
 They look for mistakes that make training fail silently: missing specials, duplicate words, lines
 not sorted by frequency (which the sampled softmax assumes), words that are not normalized.
@@ -6,21 +6,39 @@ not sorted by frequency (which the sampled softmax assumes), words that are not 
 
 import heapq
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 
 import numpy as np
 
+from elmokit.errors import counted, shown
 from elmokit.text.char_vocab import CharVocab
+from elmokit.text.given_sentences import special_words_in
 from elmokit.text.normalization import normalize
-from elmokit.text.scripts import has_letter
-from elmokit.text.special_words import special_words_in
 from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
 from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
-from elmokit.wording import counted, shown
+
+
+def script_of(word: str) -> str:
+    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
+    return next((_script_of_letter(char) for char in word if char.isalpha()), "")
+
+
+@cache
+def _script_of_letter(letter: str) -> str:
+    first, *others = unicodedata.name(letter, "").split(" ")
+    name = others[0] if first in ("FULLWIDTH", "HALFWIDTH") and others else first
+    return "Han" if name == "CJK" else name.capitalize()
+
+
+def has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
+
 
 MIN_KNOWN = 0.1
 """Share of the words with letters below which a vocabulary cannot be that of a text: a hundred

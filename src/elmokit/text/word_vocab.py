@@ -16,9 +16,8 @@ import numpy as np
 
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.bounded import MAX_WORD_LIST_BYTES
-from elmokit.files.hashing import text_sha256
-from elmokit.files.lines import read_whole
+from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_whole
+from elmokit.files.sources import text_sha256
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
 UNKNOWN_WORD = "<UNK>"

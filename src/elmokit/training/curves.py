@@ -1,4 +1,4 @@
-"""What the panel `training` of the page, `elmokit plot` and TensorBoard show of a training run."""
+"""The curves of a training run: plots, TensorBoard, and what the page shows."""
 
 import json
 import os
@@ -8,14 +8,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import InputError, MissingExtraError
-from elmokit.files.damage import damage
+from elmokit.errors import InputError, MissingExtraError, quoted
+from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import read_json
-from elmokit.files.pictures import check_picture_name, new_figure, write_picture
-from elmokit.jobs.job import MARK, RUN_FILE, command_of, is_begun
-from elmokit.jobs.metrics_log import METRICS_FILE, read_log
+from elmokit.files.sources import damage
+from elmokit.jobs.job import MARK, METRICS_FILE, RUN_FILE, command_of, is_begun, read_log
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
-from elmokit.wording import quoted
+
+PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
+DOTS_PER_INCH = 150
+
+
+def check_matplotlib() -> None:
+    """Raise `MissingExtraError` if matplotlib is not installed."""
+    _figure_class()
+
+
+def check_picture_name(path: Path) -> None:
+    """Raise `InputError` if a picture of this name cannot be written."""
+    if path.suffix.lower() not in PICTURE_SUFFIXES:
+        allowed = ", ".join(PICTURE_SUFFIXES)
+        raise InputError(f"The suffix of the plot must be one of {allowed}; got {path.name!r}.")
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of so many inches; it needs no display."""
+    figure_class = _figure_class()
+    return figure_class(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", extra="plots") from error
+    return Figure
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure in the format that the suffix names."""
+    with atomic_file(path) as temp_path:
+        figure.savefig(temp_path, format=path.suffix.lower()[1:])
+
 
 NGRAM_NAME = "ngram.json"
 """In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""

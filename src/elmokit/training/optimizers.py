@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from elmokit.field_checks import check_ranges
+from elmokit.errors import check_ranges
 from elmokit.jobs.identity import FIXED
 
 Parameters = Mapping[str, nn.Parameter]

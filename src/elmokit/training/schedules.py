@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from elmokit.errors import InputError
-from elmokit.field_checks import check_ranges
+from elmokit.errors import InputError, check_ranges
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from io import BufferedReader
 
 import numpy as np
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, counted
 from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
-from elmokit.wording import counted
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,16 @@ from elmokit.config import to_dict
 from elmokit.corpus.preparation import SHARDS
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import TextConfig, TextShards
-from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
-from elmokit.field_checks import SEEDS, check_choices, check_ranges
+from elmokit.errors import (
+    SEEDS,
+    ConfigError,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    check_choices,
+    check_ranges,
+    counted,
+)
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
 from elmokit.files.sources import describe_files, find_files
@@ -32,7 +40,6 @@ from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
 from elmokit.weights.model_files import WEIGHTS_NAME, read_config
-from elmokit.wording import counted
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]

@@ -18,8 +18,7 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import existing_file, open_stream
+from elmokit.files.sources import existing_file, file_sha256, open_stream
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)

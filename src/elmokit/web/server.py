@@ -1,27 +1,281 @@
-"""Connections, and the end: uvicorn, and what it leaves open about slow clients."""
+"""The server: who may ask, how large a request may be, errors, and uvicorn with our limits."""
 
 import asyncio
+import hmac
+import ipaddress
+import json
+import logging
 import os
-from collections.abc import Callable
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from types import FrameType
-from typing import Any, cast
+from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
 from starlette.routing import Router
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import Message, Receive, Scope, Send
 
-from elmokit.web.errors import RequestError
-from elmokit.web.gate import BODY_SECONDS, HAS_GONE, Gate
+from elmokit.errors import InputError
 from elmokit.web.startup import ServerSettings
+
+log = logging.getLogger(__name__)
+
+_OPENAI_PATHS = ("/v1/", "/embeddings", "/api/")
+"""The explorer page reads its errors in the dialect of OpenAI, too."""
+_MAX_MESSAGE = 500
+"""Characters of an error; values of a request that it echoes can have any length."""
+_TEI_TYPES = {422: "tokenizer", 500: "backend", 503: "unhealthy"}
+_OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+
+
+@dataclass(eq=False)
+class RequestError(Exception):
+    """A request that is not answered."""
+
+    status: int
+    """The status of HTTP."""
+    message: str
+    """What was found, where, and what is allowed."""
+    _: KW_ONLY
+    parameter: str | None = None
+    """The field of the request that is at fault."""
+    code: str | None = None
+    """A word of the OpenAI dialect, or of ``compute/errors.js``, for programs."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of the answer, such as ``Retry-After``, the seconds after which it may succeed."""
+
+    def __str__(self) -> str:
+        return self.message
+
+    @property
+    def tei_type(self) -> str:
+        """The ``error_type`` of Text Embeddings Inference."""
+        if self.code == "rate_limit_exceeded":
+            return "overloaded"
+        return _TEI_TYPES.get(self.status, "validation")
+
+
+def as_request_error(path: str, error: Exception) -> RequestError:
+    """Return what to answer for an exception.
+
+    Of what is no fault of the request the answer does not say what it was, since it may name files
+    of this machine, and the log does not quote the message, since it may quote the text.
+    """
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, InputError):
+        return RequestError(422, str(error))
+    if isinstance(error, HTTPException):
+        if error.status_code == 404:
+            return RequestError(404, f"There is no route {path[:60]!r}.")
+        message = f"{path[:60]}: {error.detail}."
+        return RequestError(error.status_code, message, headers=dict(error.headers or {}))
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("a computation failed with %s:\n%s", type(error).__name__, frames)
+    return RequestError(500, "The computation failed. The log of the server has the reason.")
+
+
+def error_response(path: str, error: RequestError) -> Response:
+    """Return an error in the dialect of the route."""
+    message = error.message[:_MAX_MESSAGE] + "…" * (len(error.message) > _MAX_MESSAGE)
+    content: dict[str, Any] = {"error": message, "error_type": error.tei_type}
+    if path.startswith(_OPENAI_PATHS):
+        default = "server_error" if error.status >= 500 else "invalid_request_error"
+        kind = _OPENAI_TYPES.get(error.status, default)
+        details = {"type": kind, "param": error.parameter, "code": error.code}
+        content = {"error": {"message": message, **details}}
+    return json_response(content, status=error.status, headers=error.headers)
+
+
+def as_json(content: Any) -> bytes:
+    """Return JSON without escapes; NaN is refused."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+
+
+def json_response(
+    content: Any, *, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return JSON values as an answer."""
+    return Response(as_json(content), status, headers, media_type="application/json")
+
+
+BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
+"""In the state of a request: what was posted; whether its client has left."""
+OPEN_PATH = "/health"
+"""Answered to everyone: it says nothing but that the server lives."""
+MAX_BODY_BYTES = 4_000_000
+BODY_SECONDS = 20.0
+"""The time in which a request must have arrived."""
+CLOSE = {"Connection": "close"}
+"""Ends a connection on which more may come that is not read."""
+PIECE_BYTES = 65_536
+"""A piece of an answer; the next one is sent when most of it has been read."""
+
+_MAX_DISCARDED_BYTES = 64 * 2**20
+"""Read of a body that is too large, so that its client reads the answer before the end."""
+
+
+class Gate:
+    """ASGI application that refuses requests or hands them to routes, and answers all errors.
+
+    The routes find the body of a request as `BODY` in its state. They are a router, no Starlette
+    application, which would log errors with their messages, and so with texts of clients.
+    """
+
+    def __init__(
+        self, app: Router, settings: ServerSettings, *, host: str,
+        on_error: Callable[[RequestError], None],
+    ) -> None:  # fmt: skip
+        self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
+        self._names = {name.lower() for name in settings.allowed_hosts}
+        self._num_open = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        scope["app"] = self  # tells Starlette's routes to raise what they do not answer
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, send = Headers(scope=scope), _in_pieces(send)
+        try:
+            if scope["path"] != OPEN_PATH or scope["method"] == "POST":
+                self._check_sender(scope["method"], headers)
+            if scope["method"] != "POST":
+                await self._app(scope, receive, send)
+                return
+            with self._place():
+                scope["state"][BODY] = await _read_body(headers, receive)
+                leaving = asyncio.create_task(_note_leaving(scope["state"], receive))
+                try:
+                    await self._app(scope, receive, send)
+                finally:
+                    leaving.cancel()
+        except Exception as error:
+            refusal = as_request_error(scope["path"], error)
+            self._on_error(refusal)
+            await error_response(scope["path"], refusal)(scope, receive, send)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Count a request from before its body is read until its answer has left."""
+        most = self._settings.max_requests
+        if self._num_open >= most:
+            raise RequestError(
+                429, f"{most} requests are being answered already: try again.",
+                code="rate_limit_exceeded",
+                headers={"Retry-After": "1"},
+            )  # fmt: skip
+        self._num_open += 1
+        try:
+            yield
+        finally:
+            self._num_open -= 1
+
+    def _check_sender(self, method: str, headers: Headers) -> None:
+        if self._settings.api_key is not None:
+            scheme, _, key = headers.get("authorization", "").partition(" ")
+            is_right = hmac.compare_digest(
+                key.strip().encode("latin-1"), self._settings.api_key.encode()
+            )
+            if scheme.lower() != "bearer" or not is_right:
+                raise RequestError(
+                    401, "The header `Authorization: Bearer KEY` is missing, or its key is wrong.",
+                    code="invalid_api_key", headers={"WWW-Authenticate": "Bearer"},
+                )  # fmt: skip
+            return  # other sites do not know the key
+        host, origin = headers.get("host", ""), headers.get("origin", "")
+        is_named = not self._names.isdisjoint((host.lower(), host.lower().rpartition(":")[0]))
+        if not is_named and not is_own_host(host, host=self._host):
+            raise RequestError(
+                403,
+                f"The Host header {host[:60]!r} is not a name of this server. The option "
+                "--allow-host of `elmokit serve` allows it.",
+            )
+        # a link of another site may open a page here; its scripts, images and frames get nothing
+        is_click = method == "GET" and headers.get("sec-fetch-dest") == "document"
+        is_own = headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        if (origin and origin.partition("://")[2] != host) or not (is_own or is_click):
+            raise RequestError(403, f"Web pages of {origin[:60]!r} may not use this server.")
+
+
+def is_own_host(header: str, *, host: str) -> bool:
+    """Return whether a Host header names a server that listens on ``host``, with any port.
+
+    Other sites can make a browser send requests here under a name of theirs, but not under ours.
+    """
+    try:
+        parts = urlsplit(f"//{header}")
+        name, _ = (parts.hostname or "").lower(), parts.port
+        if name in ("localhost", host.lower(), socket.gethostname().lower()):
+            return True
+        # a name that leads here by DNS could be anyone's; a number could not
+        address = ipaddress.ip_address(name)
+        return address.is_loopback or not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _in_pieces(send: Send) -> Send:
+    """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
+
+    uvicorn takes a message of any size at once, and waits before the next one.
+    """
+
+    async def send_pieces(message: Message) -> None:
+        body = message.get("body", b"")
+        for start in range(0, len(body), PIECE_BYTES):
+            piece = body[start : start + PIECE_BYTES]
+            await send({"type": message["type"], "body": piece, "more_body": True})
+        await send({**message, "body": b""} if body else message)
+
+    return send_pieces
+
+
+async def _note_leaving(state: dict[str, Any], receive: Receive) -> None:
+    """Wait until the client has its answer or is gone, and say so to what computes it."""
+    await receive()  # nothing follows the body but the end
+    state[HAS_GONE] = True
+
+
+async def _read_body(headers: Headers, receive: Receive) -> bytes:
+    too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.", headers=CLOSE)
+    length = headers.get("content-length", "")
+    if "expect" in headers and length.isdigit() and int(length) > MAX_BODY_BYTES:
+        raise too_large  # nothing was sent yet
+    body, num_bytes, is_whole = bytearray(), 0, False
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            while not is_whole and num_bytes <= _MAX_DISCARDED_BYTES:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestError(400, "The client left before its request was complete.")
+                num_bytes += len(message.get("body", b""))
+                if num_bytes <= MAX_BODY_BYTES:
+                    body += message.get("body", b"")
+                is_whole = not message.get("more_body")
+    except TimeoutError:
+        raise RequestError(
+            408, f"The request was not complete after {BODY_SECONDS:g} seconds.", headers=CLOSE
+        ) from None
+    if num_bytes > MAX_BODY_BYTES:
+        raise too_large
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RequestError(415, "A request needs the header `Content-Type: application/json`.")
+    return bytes(body)
+
 
 MAX_CONNECTIONS = 900
 """A request on another one gets status 503, and the connection is closed."""
 MAX_HEADER_BYTES = 65_536
-"""Address and headers of a request; more may arrive with the last of them."""
-HEADER_SECONDS = 10.0
-"""The time in which headers must have arrived, once they begin."""
-READ_SECONDS = 60.0
-"""The time in which a client must read a piece of its answer, or it is left."""
+"""Address and headers of a request."""
 IDLE_SECONDS = 30
 """How long a connection is kept between requests."""
 
@@ -35,10 +289,10 @@ class Server(uvicorn.Server):
     ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                Gate(app, settings, host=host, on_error=on_error), http=_Connection,
+                Gate(app, settings, host=host, on_error=on_error), http="h11",
                 loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
-                timeout_keep_alive=IDLE_SECONDS,
+                timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
@@ -51,63 +305,3 @@ class Server(uvicorn.Server):
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
-
-
-class _Connection(HttpToolsProtocol):
-    """Does not wait for slow clients; uvicorn itself limits only the time between requests."""
-
-    def connection_made(self, transport: Any) -> None:
-        self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._num_header_bytes = 0
-        super().connection_made(transport)
-        self._expect("headers", HEADER_SECONDS)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if "headers" in self._timers:
-            self._num_header_bytes += len(data)
-            if self._num_header_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
-                self.send_400_response("Address and headers are too long.")
-        elif self.cycle.response_complete and "rest" not in self._timers:
-            self._expect("rest", IDLE_SECONDS)  # of a body that was refused
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._came("rest")
-        self._num_header_bytes = 0
-        self._expect("headers", HEADER_SECONDS)
-
-    def on_headers_complete(self) -> None:
-        self._came("headers")
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        """Read on after a long body, where uvicorn paused: else the client's leaving is missed."""
-        super().on_message_complete()
-        if not self.pipeline:
-            self.flow.resume_reading()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._expect("reading", READ_SECONDS)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._came("reading")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        for event in list(self._timers):
-            self._came(event)
-        if self.cycle is not None:
-            cast(dict[str, Any], self.cycle.scope)["state"][HAS_GONE] = True
-        super().connection_lost(exc)
-
-    def _expect(self, event: str, seconds: float) -> None:
-        """Leave the client unless the event comes in time."""
-        self._came(event)
-        transport = cast(asyncio.Transport, self.transport)
-        self._timers[event] = self.loop.call_later(seconds, transport.abort)
-
-    def _came(self, event: str) -> None:
-        if event in self._timers:
-            self._timers.pop(event).cancel()

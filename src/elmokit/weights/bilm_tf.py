@@ -20,9 +20,9 @@ import numpy as np
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_files, reserve
-from elmokit.files.bounded import check_growth
 from elmokit.files.hdf5 import open_hdf5
 from elmokit.files.json_files import json_bytes
+from elmokit.files.lines import check_growth
 from elmokit.text.lexicon import Lexicon
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -43,7 +43,7 @@ from elmokit.weights.bilm_tf_options import (
     parse_softmax,
     read_options,
 )
-from elmokit.weights.result_metadata import METADATA_KEY, FileKind
+from elmokit.weights.card import METADATA_KEY, FileKind
 from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, char_vocab_of, softmax_size
 
 logger = logging.getLogger(__name__)

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, SoftmaxConfig
 from elmokit.bilm.lstm_config import LSTMConfig
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_SETTINGS_BYTES
 from elmokit.files.json_files import parse_json
-from elmokit.files.lines import read_whole
+from elmokit.files.lines import MAX_SETTINGS_BYTES, read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
 from elmokit.weights.stored_bilm import LoadedBiLM

@@ -114,7 +114,7 @@ def convert(
         softmax: Likewise a separate softmax file, read or written.
         name: Which of several models in the source.
         encoder_only: Leave out softmax and vocabulary.
-        dtype: How weights are stored (`elmokit.weights.storage`); default: float32.
+        dtype: How weights are stored (`elmokit.weights.arrays`); default: float32.
         overwrite: Replace a model directory, or files, at the destination.
 
     Raises:

@@ -15,15 +15,14 @@ from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
 from elmokit.bilm.softmax import Softmax, build_softmax
 from elmokit.files.atomic import StrPath
-from elmokit.kernels.threads import use_one_thread_after_a_fork
+from elmokit.kernels.library import use_one_thread_after_a_fork
 from elmokit.shapes import Int
 from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import FLOATS, Storage, read_all
+from elmokit.weights.arrays import FLOATS, Storage, read_all, round_all
 from elmokit.weights.bilm_tf import read_original
-from elmokit.weights.storage import round_all
 from elmokit.weights.stored_bilm import (
     Arrays,
     LoadedBiLM,

@@ -23,11 +23,10 @@ from elmokit.bilm.config import BiLMConfig
 from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
 from elmokit.errors import FormatError, InputError, MissingExtraError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.damage import damage
+from elmokit.files.sources import damage
 from elmokit.shapes import Float, Integer
 from elmokit.version import __version__
-from elmokit.weights.arrays import Storage
-from elmokit.weights.storage import pack, round_all
+from elmokit.weights.arrays import Storage, pack, round_all
 from elmokit.weights.stored_bilm import Arrays, LoadedBiLM
 
 OPSET = 18

@@ -1,11 +1,11 @@
 """A loaded biLM: what it says of itself, its parameters as arrays, and its directory.
 
 config.json        shapes, tokenizer, normalization, training metadata
-model.safetensors  all parameters, fp32, fp16, int8 or int6 (`elmokit.weights.storage`)
+model.safetensors  all parameters, fp32, fp16, int8 or int6 (`elmokit.weights.arrays`)
 vocab.txt          the words it predicts or reads, if any
 README.md          the model card
 lexicon.json       characters and words by list, if it reads them so (`elmokit.text.lexicon`)
-mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.mix_file`)
+mixes.safetensors  mixtures of layers trained with it, if any (`elmokit.weights.model_files`)
 spelling.safetensors  spellings of words outside the vocabulary, if any (`elmokit.text.spelling`)
 
 `StoredBiLM` is all that running a model takes; `elmokit.weights.model_dir` makes modules of it.
@@ -27,8 +27,8 @@ from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
 from elmokit.config import to_dict
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.atomic import atomic_directory
-from elmokit.files.hashing import file_sha256
 from elmokit.files.json_files import json_bytes
+from elmokit.files.sources import file_sha256
 from elmokit.shapes import Integer
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -39,10 +39,9 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
-from elmokit.weights.arrays import Storage, check_name, read_arrays
-from elmokit.weights.card import model_card
+from elmokit.weights.arrays import Storage, check_name, pack, read_arrays, round_all
+from elmokit.weights.card import model_card, result_metadata
 from elmokit.weights.locate import CONFIG_NAME, find_model
-from elmokit.weights.mix_file import TrainedMixes, read_mixes, write_mixes
 from elmokit.weights.model_files import (
     CARD_NAME,
     COPY_AGAIN,
@@ -52,14 +51,15 @@ from elmokit.weights.model_files import (
     VOCAB_NAME,
     WEIGHTS_NAME,
     ModelDirConfig,
+    TrainedMixes,
     check_replaceable,
     hash_key,
     hashed_settings,
     read_config,
+    read_mixes,
     read_vocab,
+    write_mixes,
 )
-from elmokit.weights.result_metadata import result_metadata
-from elmokit.weights.storage import pack, round_all
 
 Arrays = Mapping[str, np.ndarray]
 """Parameters in fp32, by the names that the modules have for them."""

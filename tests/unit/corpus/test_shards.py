@@ -2,6 +2,9 @@ import json
 
 import pytest
 
+from elmokit.corpus.shards import _decode_shard, merge_shards, write_shards
+from elmokit.errors import FormatError
+
 SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", "bank", "!"]]
 
 
@@ -105,3 +108,18 @@ def test_a_wrong_manifest_is_refused(written, change, message):
     path.write_text(json.dumps(manifest), encoding="ascii")
     with pytest.raises(FormatError, match=rf"manifest\.json: .*{message}"):
         ShardSet.open(written.shard_dir)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    with pytest.raises(FormatError, match=r"b'ELMOKSH1'.*b'PK"):
+        _decode_shard(b"PK\x03\x04" + bytes(60), path=tmp_path / "a.bin")
+
+
+def test_merged_shards_hold_the_sentences_of_all(tmp_path):
+    sentences = [["a", "b"], ["a"], ["c", "a", "한국"], ["b"], ["c", "c"]]
+    shards = write_shards(sentences, tmp_path, tokens_per_shard=3)
+    assert len(shards) == 3
+    merged = merge_shards([shards.load(index) for index in range(3)])
+    assert list(merged.sentences()) == sentences
+    assert merged.words == ["a", "b", "c", "한국"]
+    assert merged.num_words == 9

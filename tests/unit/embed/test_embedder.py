@@ -40,8 +40,7 @@ def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
 
 
 def test_warm_starts_every_sentence_from_the_stored_state():
-    from elmokit.inference.frozen_bilm import FrozenBiLM
-    from elmokit.inference.warm_state import warm_state
+    from elmokit.inference.frozen_bilm import FrozenBiLM, warm_state
 
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
     mean = warm_state(FrozenBiLM(embedder.model), embedder.model.warm_text)

@@ -6,7 +6,7 @@ import pytest
 from elmokit.embed.formats.block import Block
 from elmokit.embed.part_store import PartStore
 from elmokit.errors import FormatError
-from elmokit.inference.state import LSTMState
+from elmokit.inference.results import LSTMState
 
 
 def block(first, count):

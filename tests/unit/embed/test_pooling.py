@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import PLAIN_POOLINGS
+from elmokit.embed.sentences import PLAIN_POOLINGS
 
 from ...builders.embedding_models import random_sentences, toy_model
 

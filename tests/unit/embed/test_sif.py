@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sif import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
 
 from ...builders.embedding_models import random_sentences, toy_model
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from elmokit.corpus.readers import ReadReport
+from elmokit.evaluation.perplexity import PerplexityCounter, perplexity_of_files
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
-from elmokit.evaluation.perplexity import perplexity_of_files
 from elmokit.evaluation.text_scorer import open_scorer
 
 from ...builders.training_models import random_sentences, toy_model
@@ -132,3 +132,38 @@ def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
     warm, reset = perplexity(model, SENTENCES), perplexity(model, SENTENCES, state="reset")
     assert (warm.state, reset.state) == ("warm", "reset")
     assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
+
+
+def counter(**changes):
+    sums = {
+        "forward_nats": 20 * math.log(8),
+        "backward_nats": 20 * math.log(2),
+        "tokens": 20,
+        "sentences": 4,
+        "unknown_words": 2,
+        "text_bytes": 60,
+    }
+    return PerplexityCounter(**{**sums, **changes})
+
+
+def test_figures_by_hand():
+    report = counter().report(vocabulary=100, state="reset")
+    assert (report.forward, report.backward) == pytest.approx((8, 2))
+    assert report.mean == pytest.approx(4)  # the geometric mean
+    assert report.oov_rate == pytest.approx(2 / 16)  # of words, without sentence ends
+    # 2 bits a target in the mean, 20 targets, 60 bytes and 20 separators
+    assert report.bits_per_byte == pytest.approx(2 * 20 / 80)
+    assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, 100)
+    assert (report.state, report.precision) == ("reset", "fp32")
+    spelled = counter(unknown_bytes=6).report(vocabulary=100, state="warm")
+    assert spelled.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
+
+
+def test_a_hopeless_model_has_an_infinite_perplexity():
+    report = counter(forward_nats=20 * 800.0).report(vocabulary=100, state="reset")
+    assert report.forward == math.inf
+
+
+def test_nothing_scored_is_an_error():
+    with pytest.raises(ValueError, match="no text"):
+        PerplexityCounter().report(vocabulary=100, state="reset")

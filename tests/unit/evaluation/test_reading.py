@@ -7,7 +7,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
-from elmokit.evaluation.typed_words import typed_words
+from elmokit.evaluation.surprisal import typed_words
 
 from ...builders.command_line import elmokit
 from ...builders.training_models import VOCAB, toy_model

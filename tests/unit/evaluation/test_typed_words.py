@@ -6,9 +6,8 @@ from io import StringIO
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.evaluation.surprisal import surprisal
-from elmokit.evaluation.text_tables import TableText, sentences_of_items
-from elmokit.evaluation.typed_words import typed_of
+from elmokit.evaluation.surprisal import surprisal, typed_of
+from elmokit.evaluation.surprisal_files import TableText, sentences_of_items
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import elmokit

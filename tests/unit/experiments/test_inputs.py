@@ -7,10 +7,9 @@ from elmokit.errors import InputError
 from elmokit.experiments import inputs
 from elmokit.experiments.definitions import TaskSettings
 from elmokit.experiments.inputs import sample_file, write_run_files
-from elmokit.probes.data import SplitFiles
+from elmokit.probes.inputs import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.conllu import read_conllu
-from elmokit.tasks.formats.propbank import read_propbank
+from elmokit.tasks.formats.conllu import read_conllu, read_propbank
 from elmokit.tasks.registry import find_task
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.inference.batching import find_distinct_tokens
+from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.numpy_backend import NumPyNetwork
 from elmokit.inference.torch_backend import ModuleNetwork

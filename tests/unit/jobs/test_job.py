@@ -2,7 +2,10 @@
 
 import errno
 import json
+import os
 import shutil
+import signal
+import threading
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,7 +13,20 @@ import pytest
 from elmokit.errors import ConfigError, FormatError
 from elmokit.files.atomic import previous_of
 from elmokit.jobs.identity import FIXED, Identity
-from elmokit.jobs.job import RUN_FILE, Pieces, checkpoints_of, command_of, is_begun, open_job
+from elmokit.jobs.job import (
+    METRICS_FILE,
+    RUN_FILE,
+    SIGNALS,
+    MetricsLog,
+    Pieces,
+    StopRequest,
+    checkpoints_of,
+    command_of,
+    is_begun,
+    open_job,
+    read_log,
+    stop_requests,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,3 +216,121 @@ class TestPieces:
         (tmp_path / ".step-3.0123456789ab.partial").mkdir()
         pieces.tidy()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-2"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / METRICS_FILE
+
+
+def rows(*steps):
+    return [{"step": step, "loss": step / 10} for step in steps]
+
+
+def write(log, rows):
+    for row in rows:
+        log.write(row)
+
+
+def test_every_row_is_in_the_file_at_once_and_comes_back_as_written(path):
+    log = MetricsLog(path.parent)
+    assert read_log(path) == []
+    for number, row in enumerate(rows(1, 2, 3), start=1):
+        log.write(row)
+        assert read_log(path) == rows(1, 2, 3)[:number]
+    log.write({"step": 4, "valid_mean": float("inf")})
+    assert read_log(path)[-1]["valid_mean"] is None
+
+
+def test_a_resumed_log_drops_what_the_run_will_do_again_and_a_new_one_all(path):
+    write(MetricsLog(path.parent), rows(1, 2, 3, 4))
+    log = MetricsLog(path.parent, resume_step=2)
+    log.write({"step": 3, "loss": 7.0})
+    assert read_log(path) == [*rows(1, 2), {"step": 3, "loss": 7.0}]
+    MetricsLog(path.parent)
+    assert path.read_text() == ""
+
+
+def test_a_log_from_which_nothing_is_dropped_keeps_its_time(path):
+    MetricsLog(path.parent).write({"step": 10, "loss": 0.5})
+    os.utime(path, (5000, 5000))
+    log = MetricsLog(path.parent, resume_step=10)
+    assert path.stat().st_mtime == 5000
+    log.begin()
+    assert path.stat().st_mtime > 5000
+
+
+def test_a_row_cut_by_a_kill_is_left_out(path):
+    write(MetricsLog(path.parent), rows(1, 2))
+    path.write_text(path.read_text() + '{"step": 3, "lo')
+    assert read_log(path) == rows(1, 2)
+    write(MetricsLog(path.parent, resume_step=5), rows(3))
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("line", ["nonsense", '{"loss": 1.0}', '{"step": "one"}'])
+def test_a_damaged_line_is_named(path, line):
+    path.write_text(f'{{"step": 1}}\n{line}\n{{"step": 2}}\n')
+    with pytest.raises(FormatError, match=r"metrics\.jsonl, line 2"):
+        read_log(path)
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.usefixtures("default_hangup")
+def test_a_signal_is_noted_and_answered_at_once(number, caplog):
+    caplog.set_level("INFO", logger="elmokit")
+    before = set(threading.enumerate())
+    with stop_requests(True) as stop:
+        assert stop.signal_number is None
+        send(number)
+        assert stop.signal_number == number
+        for thread in set(threading.enumerate()) - before:
+            thread.join(10)
+        (record,) = caplog.records
+        # the signal may have come in the middle of a log line
+        assert record.thread != threading.main_thread().ident
+        send(signal.SIGTERM)  # a repeated one says nothing
+    assert len(caplog.records) == 1
+
+
+def test_the_handlers_from_before_come_back():
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with stop_requests(True):
+        assert [signal.getsignal(number) for number in SIGNALS] != before
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+    with stop_requests(False):
+        assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_a_second_interrupt_is_obeyed_unless_torchrun_may_repeat_the_first():
+    with stop_requests(True) as stop:
+        send(signal.SIGTERM)
+        send(signal.SIGTERM)
+        assert stop.signal_number == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+    with stop_requests(True, second_stops_at_once=False) as stop:
+        send(signal.SIGINT)
+        send(signal.SIGINT)
+        assert stop.signal_number == signal.SIGINT
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stop_requests(True) as stop:
+            send(signal.SIGINT)
+            assert stop.signal_number is None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, None])
+def test_the_exception_names_the_signal_and_the_place(number):
+    stopped = StopRequest(number).stopped("after step 7")
+    assert stopped.signal_number == (number or signal.SIGTERM)
+    assert "step 7" in str(stopped)

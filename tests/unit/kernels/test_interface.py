@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from elmokit.kernels import build
-from elmokit.kernels.interface import SOURCE_DIR, read_interface
+from elmokit.kernels.build import SOURCE_DIR, read_interface
 
 from ...builders.kernel_sources import write_library
 

@@ -8,9 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from elmokit.kernels import build, prebuilt
-from elmokit.kernels.build import load_library, origin
-from elmokit.kernels.prebuilt import VARIANTS, Variant, library_file
+from elmokit.kernels import build
+from elmokit.kernels.build import VARIANTS, Variant, library_file, load_library, origin
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = needs_compiler
@@ -24,12 +23,12 @@ def folder(small_libraries, tmp_path, monkeypatch):
     """Prebuilt libraries of two variants, of which this processor has the plainer one."""
     path = tmp_path / "prebuilt"
     path.mkdir()
-    monkeypatch.setattr(prebuilt, "PREBUILT_DIR", path)
     monkeypatch.setattr(build, "PREBUILT_DIR", path)
-    monkeypatch.setattr(prebuilt, "VARIANTS", (QUICK, PLAIN))
-    monkeypatch.setattr(prebuilt.platform, "machine", lambda: "any")
-    monkeypatch.setattr(prebuilt, "_instructions", lambda: frozenset({"plain"}))
-    prebuilt._variants_here.cache_clear()
+    monkeypatch.setattr(build, "PREBUILT_DIR", path)
+    monkeypatch.setattr(build, "VARIANTS", (QUICK, PLAIN))
+    monkeypatch.setattr(build.platform, "machine", lambda: "any")
+    monkeypatch.setattr(build, "_instructions", lambda: frozenset({"plain"}))
+    build._variants_here.cache_clear()
     made = build.find_compiled("inference")
     files = {
         library_file("inference", variant, platform.system()): made for variant in (QUICK, PLAIN)
@@ -38,16 +37,16 @@ def folder(small_libraries, tmp_path, monkeypatch):
         shutil.copy(source, path / name)
     write_manifest(path)
     yield path
-    prebuilt._variants_here.cache_clear()
+    build._variants_here.cache_clear()
 
 
 def write_manifest(folder, **changed):
     digests = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.iterdir() if path.name != prebuilt.MANIFEST
+        for path in folder.iterdir() if path.name != build.MANIFEST
     }  # fmt: skip
-    content = {"sources": {"inference": prebuilt.source_hash("inference")}, "libraries": digests}
-    (folder / prebuilt.MANIFEST).write_text(json.dumps({**content, **changed}))
+    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
+    (folder / build.MANIFEST).write_text(json.dumps({**content, **changed}))
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def no_compiler(folder, monkeypatch):
 def test_the_quickest_that_this_processor_can_run_is_taken_without_a_compiler(
     instructions, monkeypatch
 ):
-    monkeypatch.setattr(prebuilt, "_instructions", lambda: frozenset(instructions))
+    monkeypatch.setattr(build, "_instructions", lambda: frozenset(instructions))
     assert load_library("inference") is not None
     name = "quick" if "quick" in instructions else "plain"
     assert origin("inference") == f"prebuilt kernels ({name})"

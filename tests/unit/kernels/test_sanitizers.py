@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.kernels import build
-from elmokit.kernels.interface import SOURCE_DIR
+from elmokit.kernels.build import SOURCE_DIR
 
 NUM_CASES = int(os.environ.get("ELMOKIT_SANITIZER_CASES", "80"))
 PROGRAM = Path(__file__).parents[2] / "builders/odd_shapes.py"

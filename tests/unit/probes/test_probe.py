@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.metrics.accuracy import accuracy_of
+from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
 
 from ...builders.task_models import toy_model

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.probes.word_in_context import best_threshold, find_words, word_in_context
-from elmokit.tasks.formats.word_in_context import ContextPair, WordInContext
+from elmokit.tasks.formats.senses import ContextPair, WordInContext
 
 from ...builders.probe_sources import LOCATION, TableSource
 

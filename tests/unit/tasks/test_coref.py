@@ -5,7 +5,7 @@ import random
 import pytest
 
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
-from elmokit.tasks.formats.ontonotes import CorefDocument
+from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 

@@ -7,7 +7,7 @@ import torch
 
 from elmokit.errors import FormatError
 from elmokit.jobs.job import Pieces
-from elmokit.training.checkpoints import (
+from elmokit.training.loop import (
     load_checkpoint,
     restore_optimizer,
     save_checkpoint,

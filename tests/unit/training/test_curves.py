@@ -4,8 +4,14 @@ import time
 
 import pytest
 
-from elmokit.errors import FormatError
-from elmokit.training.curves import plot_run, read_training_run
+from elmokit.errors import FormatError, InputError
+from elmokit.training.curves import (
+    check_picture_name,
+    new_figure,
+    plot_run,
+    read_training_run,
+    write_picture,
+)
 
 
 @pytest.fixture
@@ -71,3 +77,19 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
         (run_dir / "config.json").touch()
         set_age(run_dir / "config.json", model)
     assert read_training_run(run_dir).is_running is is_running
+
+
+BEGINNINGS = {"a.png": b"\x89PNG", "a.PDF": b"%PDF", "a.svg": b"<?xml"}
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_the_suffix_names_the_format(tmp_path, name):
+    pytest.importorskip("matplotlib")
+    check_picture_name(tmp_path / name)
+    with pytest.raises(InputError, match=r"\.png"):
+        check_picture_name(tmp_path / "a.gif")
+    figure = new_figure(2, 1)
+    assert figure.get_size_inches().tolist() == [2, 1]
+    write_picture(figure, tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(BEGINNINGS[name])
+    assert [path.name for path in tmp_path.iterdir()] == [name]

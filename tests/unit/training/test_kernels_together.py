@@ -10,12 +10,12 @@ from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SampledSoftmax
-from elmokit.corpus.windows import WindowBatch
+from elmokit.corpus.packing import WindowBatch
 from elmokit.kernels import training
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
 
 ROWS, STEPS, WORDS = 6, 5, 60
 CONFIG = BiLMConfig(

@@ -6,8 +6,9 @@ import socket
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.web import gate, startup
-from elmokit.web.gate import is_own_host
+from elmokit.web import server as gate
+from elmokit.web import startup
+from elmokit.web.server import is_own_host
 
 from ...builders import live_server
 from ...builders.embedding_models import toy_model

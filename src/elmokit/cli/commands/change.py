@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, write_table
-from elmokit.cli.progress import progress_bar
-from elmokit.wording import counted
+from elmokit.cli.output import emit_json, progress_bar, write_table
+from elmokit.errors import counted
 
 if TYPE_CHECKING:
     from elmokit.embed.lexical_change import ChangedWord
@@ -68,7 +67,7 @@ def change(
         if target is not None:
             check_target(target, inputs=[a, b], overwrite=overwrite)
     if plot is not None:
-        from elmokit.files.pictures import check_matplotlib, check_picture_name
+        from elmokit.training.curves import check_matplotlib, check_picture_name
 
         check_picture_name(plot)
         check_matplotlib()
@@ -117,7 +116,7 @@ def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
 
 
 def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:
-    from elmokit.files.pictures import new_figure, write_picture
+    from elmokit.training.curves import new_figure, write_picture
 
     figure = new_figure(8, 5)
     axes = figure.subplots()

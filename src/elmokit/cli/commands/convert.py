@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli.output import emit_json
-from elmokit.errors import InputError
-from elmokit.wording import counted
+from elmokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from elmokit.weights.convert import ConversionReport

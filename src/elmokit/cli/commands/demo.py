@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.output import emit_json
-from elmokit.cli.progress import Listeners, progress_bar
-from elmokit.errors import InputError
-from elmokit.wording import quoted
+from elmokit.cli.output import Listeners, emit_json, progress_bar
+from elmokit.errors import InputError, quoted
 
 if TYPE_CHECKING:
     from elmokit.probes.neighbors import Neighborhood, Occurrence
@@ -68,7 +66,7 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> dict
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighborhoods, share_of_same_sense
     from elmokit.training.pretraining.presets import pretrain_config
-    from elmokit.training.pretraining.pretrain import RunOptions, pretrain
+    from elmokit.training.pretraining.run import RunOptions, pretrain
     from elmokit.training.schedules import Limits
 
     config = pretrain_config("toy", overrides=['text.tokenizer.name="whitespace"', *SETTINGS])

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
-from elmokit.cli.progress import progress_bar
+from elmokit.cli.output import emit_json, progress_bar
 from elmokit.embed.formats.registry import describe_formats, suffixes
-from elmokit.errors import InputError
+from elmokit.errors import InputError, counted
 from elmokit.files.atomic import check_target
-from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.embed.job import EmbedReport
@@ -114,7 +112,7 @@ def embed(
             )  # fmt: skip
         else:
             from elmokit.embed.embedder import Embedder
-            from elmokit.embed.line_embedder import OwnLines
+            from elmokit.embed.numbered_lines import OwnLines
 
             embedder = Embedder.load(model, device=device, precision=precision)
             lines = OwnLines(embedder, chosen)

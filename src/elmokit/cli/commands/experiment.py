@@ -8,10 +8,8 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.error_messages import note_what_is_safe
-from elmokit.cli.output import emit_json
-from elmokit.cli.progress import progress_bar
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.options import choose_threads
+from elmokit.cli.output import emit_json, note_what_is_safe, progress_bar
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 

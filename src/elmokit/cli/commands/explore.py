@@ -10,8 +10,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import emit_json
-from elmokit.errors import InputError, MissingExtraError, refuse
-from elmokit.wording import counted, quoted
+from elmokit.errors import InputError, MissingExtraError, counted, quoted, refuse
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
@@ -89,7 +88,7 @@ def _serve(
     port: int, show: bool,
 ) -> None:  # fmt: skip
     try:
-        from elmokit.web.page.routes import page_router
+        from elmokit.web.page.calls import page_router
         from elmokit.web.server import Server
     except ModuleNotFoundError as error:
         missing = MissingExtraError(str(error.name), extra="serve")

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, is_main_process
-from elmokit.cli.progress import watch_training
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.options import choose_threads
+from elmokit.cli.output import emit_json, is_main_process, watch_training
 from elmokit.tasks.registry import TASKS
 
 if TYPE_CHECKING:
-    from elmokit.tasks.task import Units
-    from elmokit.tasks.task_text import TaskText
+    from elmokit.tasks.task import TaskText, Units
     from elmokit.training.pretraining.finetune import FinetuneResult
 
 
@@ -62,11 +60,11 @@ def finetune(
             such as wiki.txt:0.2. Sets text.replay and text.replay_share.
         vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
+    from elmokit.text.sentences import Workers
     from elmokit.text.word_vocab import WordVocab
-    from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.finetune import finetune as run
     from elmokit.training.pretraining.presets import finetune_config
-    from elmokit.training.pretraining.pretrain import RunOptions
+    from elmokit.training.pretraining.run import RunOptions
     from elmokit.training.schedules import Limits
 
     own = {"text.field": text_field, "train.precision": precision, **_replayed(replay)}
@@ -119,7 +117,7 @@ def _task_text(
 ) -> "TaskText | None":
     """Return what reads the data of a task; none for raw text, which ``is_raw`` demands."""
     from elmokit.errors import InputError
-    from elmokit.tasks.task_text import TaskText
+    from elmokit.tasks.task import TaskText
 
     if task is None and (units != "words" or columns is not None):
         raise InputError("--units and --columns are for the data of a task: add --task.")

@@ -8,8 +8,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import check_output, emit_json, write_table
-from elmokit.errors import InputError
-from elmokit.wording import counted
+from elmokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from elmokit.evaluation.pairs import Pair, PairFigures, PairScores

@@ -1,4 +1,4 @@
-"""`elmokit pretrain`: from raw text to a model in one command."""
+"""`elmokit pretrain`: raw text to model in one command; `plot` and `track`: its curves."""
 
 import dataclasses
 from pathlib import Path
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import duration, emit_json, is_main_process
-from elmokit.cli.progress import watch_training
-from elmokit.cli.threads import choose_threads
-from elmokit.wording import counted
+from elmokit.cli.options import choose_threads
+from elmokit.cli.output import duration, emit_json, is_main_process, watch_training
+from elmokit.errors import counted
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.run import TrainingResult
@@ -62,12 +61,12 @@ def pretrain(
             train.keep_tokens.
         vocab: Vocabulary; default: counted from CORPUS.
     """
+    from elmokit.text.sentences import Workers
     from elmokit.text.tokenizers.registry import TokenizerConfig
     from elmokit.text.word_vocab import WordVocab
-    from elmokit.text.worker_processes import Workers
     from elmokit.training.pretraining.presets import pretrain_config
-    from elmokit.training.pretraining.pretrain import RunOptions
-    from elmokit.training.pretraining.pretrain import pretrain as run
+    from elmokit.training.pretraining.run import RunOptions
+    from elmokit.training.pretraining.run import pretrain as run
     from elmokit.training.schedules import Limits
 
     kept, tokenizer = options.counts_of(keep), options.tokenizer_of(tokenizer, language)
@@ -117,3 +116,58 @@ def _print(result: "TrainingResult", *, as_json: bool) -> None:
             f"{report.backward:.1f}) over {counted(report.tokens, 'target')}, OOV "
             f"{report.oov_rate:.1%}"
         )
+
+
+def plot(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    *,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Plot loss and held-out perplexity of a run by direction, even while it is training.
+
+    The same plot as in the panel on training of `elmokit explore`. It has a line for an n-gram
+    model if RUN holds ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a
+    fine-tuning run.
+
+    Args:
+        run: Directory of pretrain or finetune.
+        output: Write .png, .pdf or .svg; default: plot.png in RUN.
+    """
+    from elmokit.files.atomic import check_target
+    from elmokit.training.curves import plot_run
+
+    target = output or run / "plot.png"
+    check_target(target, overwrite=overwrite)
+    drawn = plot_run(run, target)
+    if json:
+        emit_json({"run": run, "output": target, "rows": len(drawn.rows)})
+    else:
+        state = "running" if drawn.is_running else "ended"
+        typer.echo(f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})")
+
+
+def track(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
+    *,
+    follow: bool = False,
+    json: bool = False,
+) -> None:
+    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
+
+    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
+
+    Args:
+        run: Directory of pretrain, finetune or train.
+        tracker: Others read the rows in Python: see the guide to pre-training.
+        follow: Continue while the run trains, until Ctrl-C.
+    """
+    from elmokit.training.curves import track as write_events
+
+    count = write_events(run, follow=follow)
+    if json:
+        emit_json({"run": run, "tracker": tracker, "rows": count})
+    else:
+        typer.echo(f"{counted(count, 'row')} of {run} sent to {tracker}")

@@ -8,8 +8,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import check_output, emit_json, write_table
-from elmokit.errors import InputError
-from elmokit.wording import counted
+from elmokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,8 +75,8 @@ def reading(
     import numpy as np
 
     from elmokit.evaluation import reading as times
-    from elmokit.evaluation.text_tables import Table, sentences_of_items
-    from elmokit.evaluation.typed_words import typed_words
+    from elmokit.evaluation.surprisal import typed_words
+    from elmokit.evaluation.surprisal_files import Table, sentences_of_items
     from elmokit.weights.model_files import models_over_training
     from elmokit.weights.stored_bilm import open_bilm
 

@@ -1,4 +1,4 @@
-"""`elmokit surprisal`: how much each word of a text surprises a model."""
+"""`elmokit perplexity` and `surprisal`: how well a model predicts a text, and each word."""
 
 import dataclasses
 import itertools
@@ -11,8 +11,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import check_output, emit_json, stdout_is_utf8
-from elmokit.errors import InputError
-from elmokit.wording import counted
+from elmokit.errors import InputError, counted
 
 
 def surprisal(
@@ -60,10 +59,9 @@ def surprisal(
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation import surprisal_files as files
     from elmokit.evaluation.perplexity import warn_of_unknown
-    from elmokit.evaluation.surprisal import surprisal_of_lines
+    from elmokit.evaluation.surprisal import TypedLines, surprisal_of_lines
+    from elmokit.evaluation.surprisal_files import TABLE_SUFFIXES, TableText
     from elmokit.evaluation.text_scorer import open_scorer
-    from elmokit.evaluation.text_tables import SUFFIXES, TableText
-    from elmokit.evaluation.typed_words import TypedLines
     from elmokit.files.sources import find_files, plain_suffix
 
     if output is not None:
@@ -72,7 +70,7 @@ def surprisal(
     if words == "typed" and top:
         raise InputError("--top is for tokens: a typed word may have several. Leave it out.")
     read, table = ReadReport(), None
-    is_table = bool(text) and all(plain_suffix(path) in SUFFIXES for path in text or ())
+    is_table = bool(text) and all(plain_suffix(path) in TABLE_SUFFIXES for path in text or ())
     if is_table and not (text_field or "").isdecimal():
         table = TableText(text or (), text_field or "text", item)
     if item is not None and (words != "typed" or table is None):
@@ -120,3 +118,63 @@ def surprisal(
         err=True,
     )
     warn_of_unknown(report)
+
+
+def perplexity(
+    model: options.ModelArgument,
+    text: options.TextArgument,
+    *,
+    batch_size: options.ScoringBatchOption = 1024,
+    tokenizer: str | None = None,
+    state: str = "warm",
+    unknown: str = "auto",
+    precision: str = "auto",
+    text_field: options.TextFieldOption = None,
+    device: str = "auto",
+    threads: options.ThreadsOption = None,
+    json: bool = False,
+) -> None:
+    """Print the forward, backward and mean perplexity of a model on a text.
+
+    Each word and sentence end of TEXT is scored once per direction, with the full softmax. A word
+    outside the vocabulary counts as <UNK>; bits per byte have its spelling, too, if the model knows
+    it, and can then be compared between vocabularies.
+
+    Args:
+        precision: fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the
+            figures by less than 0.1 %.
+    """
+    from elmokit.corpus.readers import ReadReport
+    from elmokit.evaluation.perplexity import perplexity_of_files
+    from elmokit.evaluation.text_scorer import open_scorer
+
+    read = ReadReport()
+    scorer, splitter = open_scorer(
+        model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
+        precision=precision, unknown=unknown,
+    )  # fmt: skip
+    report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
+    if json:
+        emit_json({
+            **dataclasses.asdict(report), "skipped": read.skipped,
+            "metadata": scorer.metadata(tokenizer=splitter),
+        })  # fmt: skip
+        return
+    typer.echo(f"forward        {report.forward:10.2f}")
+    typer.echo(f"backward       {report.backward:10.2f}")
+    typer.echo(f"mean           {report.mean:10.2f}   (computed in {report.precision})")
+    if report.oov_rate:
+        typer.echo(f"known words    {report.mean_known:10.2f}   (mean, without unknown words)")
+    typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
+    typer.echo(f"sentences      {report.sentences:10d}")
+    if read.num_bad:
+        typer.echo(f"skipped lines  {read.num_bad:10d}   (of {read.lines:,}; they are not scored)")
+    typer.echo(
+        f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
+        f"{report.vocabulary:,} words)"
+    )
+    reading = "unknown words spelled by the model" if report.is_spelled else (
+        f"to {report.bits_per_byte_spelled:.3f}: unknown words scored as <UNK>, or spelled at 8 "
+        "bits a byte"
+    )  # fmt: skip
+    typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}   ({reading})")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
-from elmokit.cli.progress import TaskListeners, progress_bar
-from elmokit.cli.threads import choose_threads
+from elmokit.cli.options import choose_threads
+from elmokit.cli.output import TaskListeners, emit_json, progress_bar
 from elmokit.errors import InputError
 from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
 
@@ -63,7 +62,7 @@ def train(
     """
     from elmokit.config import from_dict
     from elmokit.tasks.formats.reading import find_split
-    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
     named: dict[str, object] = {

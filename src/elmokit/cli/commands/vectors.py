@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import duration, emit_json
-from elmokit.cli.progress import progress_bar
-from elmokit.errors import InputError
-from elmokit.wording import counted
+from elmokit.cli.output import duration, emit_json, progress_bar
+from elmokit.errors import InputError, counted
 
 if TYPE_CHECKING:
     from elmokit.vectors.training import VectorsReport

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json
-from elmokit.cli.progress import progress_bar
-from elmokit.errors import refuse
+from elmokit.cli.output import emit_json, progress_bar
+from elmokit.errors import counted, refuse
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.version import __version__
-from elmokit.wording import counted
 
 if TYPE_CHECKING:
     from elmokit.corpus.readers import ReadReport
@@ -70,10 +68,9 @@ def vocab(
     from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
-    from elmokit.text.sentences import tokenize_lines
+    from elmokit.text.sentences import Workers, tokenize_lines
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
     from elmokit.text.word_counter import build_vocab
-    from elmokit.text.worker_processes import Workers
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
     lines = (line.text for line in read_text_lines(files, read, text_field=text_field))
@@ -111,7 +108,7 @@ def _check(
 ) -> "VocabReport":  # fmt: skip
     """Check a vocabulary, against the sentences of a corpus if there is one."""
     from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
-    from elmokit.text.special_words import MAX_MARKED_SHARE
+    from elmokit.text.given_sentences import MAX_MARKED_SHARE
     from elmokit.text.vocab_doctor import check_vocab
 
     config = CharVocabConfig(

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elmokit.errors import InputError
-from elmokit.weights.result_metadata import METADATA_KEY
-from elmokit.wording import shown
+from elmokit.errors import InputError, shown
+from elmokit.weights.card import METADATA_KEY
 
 TOKENS_KEY = "tokens"
 """Name under which files hold the words of a sentence, as JSON where there are no lists."""

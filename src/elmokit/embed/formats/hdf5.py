@@ -26,7 +26,7 @@ from elmokit.embed.formats.block import (
 from elmokit.errors import FormatError
 from elmokit.files.atomic import reserve
 from elmokit.files.hdf5 import open_hdf5
-from elmokit.weights.result_metadata import METADATA_KEY
+from elmokit.weights.card import METADATA_KEY
 
 MAX_ATTRIBUTE_BYTES = 60_000
 TEXTS_KEY = "sentence_to_index"

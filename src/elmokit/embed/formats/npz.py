@@ -23,7 +23,7 @@ from elmokit.embed.formats.block import (
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
-from elmokit.weights.result_metadata import METADATA_KEY
+from elmokit.weights.card import METADATA_KEY
 
 
 class Writer:

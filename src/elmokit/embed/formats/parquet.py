@@ -8,7 +8,7 @@ metadata.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,8 @@ import numpy as np
 
 from elmokit.embed.formats.block import TOKENS_KEY, Block, Sentence
 from elmokit.errors import MissingExtraError
-from elmokit.files.bounded import check_growth
-from elmokit.files.parquet_pages import ParquetPages
-from elmokit.weights.result_metadata import METADATA_KEY
+from elmokit.files.lines import check_growth
+from elmokit.weights.card import METADATA_KEY
 
 try:
     import pyarrow as pa
@@ -88,13 +87,11 @@ class Writer:
 class Reader:
     """Reads `_ROWS_TOGETHER` rows at a time, or for single sentences a row group.
 
-    What the pages become in memory is counted before a row group is read: a file of more than
-    `most_bytes` is refused, whatever dictionaries repeat and footers state. Tokens are read as
-    indices of the words of their dictionary.
+    A file whose footer states more than `most_bytes` is refused. Tokens are read as indices of the
+    words of their dictionary.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         columns = [self._file.schema.column(k) for k in range(len(self._file.schema))]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
@@ -105,15 +102,9 @@ class Reader:
             self._file = parquet.ParquetFile(
                 path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=texts
             )
-        self._pages = ParquetPages(path)
-        self._widths = {number: column.length for number, column in enumerate(columns)}
-        self._counted: set[tuple[int, int]] = set()  # row groups and leaf columns
-        self._num_bytes = 0  # that these take
         groups = range(self._file.num_row_groups)
-        names = ("id", _KEY)
-        id_columns = [number for number, column in enumerate(columns) if column.path in names]
-        for group in groups:
-            self._count(group, id_columns)
+        sizes = [self._file.metadata.row_group(k).total_byte_size for k in groups]
+        check_growth(path, sum(sizes), path.stat().st_size)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
         keyed = groups if _KEY in self._file.schema_arrow.names else ()
@@ -125,30 +116,18 @@ class Reader:
         ]
         self._group: tuple[int, Any] | None = None
 
-    def _count(self, group: int, columns: Iterable[int]) -> None:
-        """Refuse the file if what was read of it so far, and these columns, is not believed."""
-        for number in columns:
-            if (group, number) not in self._counted:
-                self._counted.add((group, number))
-                width = self._widths[number]
-                self._num_bytes += self._pages.num_bytes(group, number, value_bytes=width)
-        check_growth(self._path, self._num_bytes, self._path.stat().st_size)
-
     def read(self, position: int) -> Sentence:
         number = int(np.searchsorted(self._ends, position, side="right"))
         if self._group is None or self._group[0] != number:
             self._group = None  # before the next one is read
-            self._count(number, self._widths)
             self._group = number, self._file.read_row_group(number).combine_chunks()
         table = self._group[1]
         row = position - int(self._ends[number]) + table.num_rows
         return next(self._sentences(table.slice(row, 1).to_batches()[0]))
 
     def __iter__(self) -> Iterator[Sentence]:
-        for group in range(self._file.num_row_groups):
-            self._count(group, self._widths)
-            for batch in self._file.iter_batches(batch_size=_ROWS_TOGETHER, row_groups=[group]):
-                yield from self._sentences(batch)
+        for batch in self._file.iter_batches(batch_size=_ROWS_TOGETHER):
+            yield from self._sentences(batch)
 
     def _sentences(self, batch: pa.RecordBatch) -> Iterator[Sentence]:
         tokens = batch.column(TOKENS_KEY) if TOKENS_KEY in batch.schema.names else None

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError, InputError
-from elmokit.files.damage import damage
 from elmokit.files.json_files import parse_json
-from elmokit.weights.result_metadata import EMBEDDINGS, FileKind
+from elmokit.files.sources import damage
+from elmokit.weights.card import EMBEDDINGS, FileKind
 
 if TYPE_CHECKING:
     from elmokit.embed.formats.block import Block

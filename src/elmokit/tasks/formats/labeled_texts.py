@@ -7,14 +7,17 @@ from pathlib import Path
 
 from pydantic import StrictInt, StrictStr
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, Location
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
-from elmokit.tasks.formats.reading import ExampleReport, read_examples
-from elmokit.tasks.formats.records import first_named, read_records
+from elmokit.tasks.formats.reading import (
+    ExampleReport,
+    first_named,
+    read_examples,
+    read_records,
+)
 from elmokit.text.given_sentences import Tokenize
 from elmokit.text.normalization import TREEBANK_BRACKETS
-from elmokit.wording import Location
 
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 MAX_TEXT_WORDS = 10_000

@@ -18,9 +18,15 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
-from elmokit.files.cache_dir import cache_dir, cache_entries, remove_entry
-from elmokit.files.damage import damage
-from elmokit.files.temporary import make_directory, scratch_directory, temporary_directory
+from elmokit.files.sources import damage
+from elmokit.files.temporary import (
+    cache_dir,
+    cache_entries,
+    make_directory,
+    remove_entry,
+    scratch_directory,
+    temporary_directory,
+)
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
-from elmokit.field_checks import check_choices, check_ranges
-from elmokit.inference.state import StartState
+from elmokit.errors import check_choices, check_ranges
+from elmokit.inference.results import StartState
 from elmokit.tasks.registry import EmbeddingKind
 
 

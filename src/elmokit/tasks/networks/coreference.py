@@ -12,9 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from elmokit.tasks.formats.ontonotes import Clusters, CorefDocument, Span
+from elmokit.tasks.formats.conll import Clusters, CorefDocument, Mention
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
-from elmokit.tasks.networks.encoder import SentenceEncoder, VariationalDropout, draw_weights
+from elmokit.tasks.networks.encoder import (
+    SentenceEncoder,
+    TaskModel,
+    VariationalDropout,
+    draw_weights,
+)
 from elmokit.tasks.networks.spans import (
     AntecedentScore,
     AntecedentScores,
@@ -23,7 +28,6 @@ from elmokit.tasks.networks.spans import (
     enumerate_spans,
     prune_spans,
 )
-from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.task import Labels, Widths
 
 MAX_SPAN_WORDS = 10  # of the longest mention that can be found
@@ -47,7 +51,7 @@ class _Candidates(NamedTuple):
     mentions: Tensor  # (P,): scores as mentions
 
     @property
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[Mention]:
         return _pairs(self.starts, self.ends)
 
 
@@ -156,7 +160,7 @@ class CoreferenceModel(TaskModel):
         return self.antecedent_score(candidates.vectors, candidates.mentions, speakers, genre)
 
 
-def _pairs(starts: Tensor, ends: Tensor) -> list[Span]:
+def _pairs(starts: Tensor, ends: Tensor) -> list[Mention]:
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
@@ -168,15 +172,15 @@ def _speakers(document: CorefDocument, device: torch.device) -> Tensor:
     return torch.tensor([numbers[name] for name in names], dtype=torch.int64, device=device)
 
 
-def _numbers(spans: Sequence[Span], clusters: Sequence[Sequence[Span]]) -> list[int]:
+def _numbers(spans: Sequence[Mention], clusters: Sequence[Sequence[Mention]]) -> list[int]:
     """Return the number of each span's cluster, from 1; 0 for none."""
     number_of = {span: number for number, cluster in enumerate(clusters, 1) for span in cluster}
     return [number_of.get(span, 0) for span in spans]
 
 
-def _join(spans: Sequence[Span], links: Sequence[int]) -> Clusters:
+def _join(spans: Sequence[Mention], links: Sequence[int]) -> Clusters:
     """Return the clusters of spans that refer to each other; link -1 is none."""
-    cluster_of: dict[int, list[Span]] = {}
+    cluster_of: dict[int, list[Mention]] = {}
     clusters: Clusters = []
     for index, (span, link) in enumerate(zip(spans, links, strict=True)):
         if link < 0:

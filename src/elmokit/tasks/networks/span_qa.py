@@ -12,11 +12,11 @@ from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
+    TaskModel,
     VariationalDropout,
     draw_weights,
     single_width,
 )
-from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.qa import FoundAnswer
 from elmokit.tasks.task import Labels, Widths
 

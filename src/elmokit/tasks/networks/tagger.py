@@ -13,18 +13,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
-from elmokit.metrics.span_f1 import TagScheme
+from elmokit.metrics.task_scores import TagScheme
 from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.encoder import (
     FORGET_BIAS,
     PaddedEncoder,
     SentenceEncoder,
+    TaskModel,
     VariationalDropout,
     draw_weights,
     single_width,
 )
-from elmokit.tasks.networks.task_model import TaskModel
 from elmokit.tasks.tag_search import TagSearch
 from elmokit.tasks.task import Labels, Widths
 

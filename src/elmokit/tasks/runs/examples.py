@@ -16,10 +16,9 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.task_bilm import LayersOf, TaskBiLM
-from elmokit.tasks.inputs.word_units import warn_of_units, warn_once
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Labels, Task, TaskScore
+from elmokit.tasks.task import Labels, Task, TaskScore, warn_of_units, warn_once
 
 log = logging.getLogger(__name__)
 

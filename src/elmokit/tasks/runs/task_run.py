@@ -13,20 +13,19 @@ from typing import Any
 
 from elmokit.config import from_dict
 from elmokit.errors import InputError
-from elmokit.files.damage import damage
+from elmokit.files.sources import damage
 from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
-from elmokit.tasks.consistency import agreeing
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import Examples, check_labels, predict, score_model
 from elmokit.tasks.runs.run_dir import (
     ADVICE,
     CONFIG_FILE,
     KEEPS_VECTORS,
     WEIGHTS_FILE,
+    TaskRunConfig,
     input_settings_of,
     read_metadata,
     read_static,
@@ -34,6 +33,7 @@ from elmokit.tasks.runs.run_dir import (
     run_card,
     save_run,
 )
+from elmokit.tasks.tag_search import agreeing
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
@@ -42,8 +42,8 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, t
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.arrays import Storage
+from elmokit.weights.card import adding_version_hint, result_metadata
 from elmokit.weights.locate import TASK_RUNS
-from elmokit.weights.result_metadata import adding_version_hint, result_metadata
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class TaskRun:
             if is_frozen:
                 network = maker = FrozenTagger(config, labels, bilm, static, arrays)
             else:
-                modules = import_module("elmokit.tasks.networks.task_model")
+                modules = import_module("elmokit.tasks.networks.encoder")
                 network = modules.build_network(task, config, labels, bilm, static)
                 network.load_arrays(arrays)
                 network = network.eval().to(device)
@@ -293,7 +293,7 @@ class TaskRun:
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
             names: Of the texts, for error messages; none: ``Text 1`` and so on.
             by_document: Give a name one type throughout a document, and find it wherever it is
-                (`elmokit.tasks.consistency`). For ``ner``; an empty text ends a document.
+                (`elmokit.tasks.tag_search`). For ``ner``; an empty text ends a document.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor

@@ -11,20 +11,16 @@ import torch
 
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
-from elmokit.files.hashing import file_sha256
-from elmokit.files.sources import existing_file
+from elmokit.files.sources import existing_file, file_sha256
 from elmokit.inference.precision import find_device, has_quick_bf16, pick_device
 from elmokit.jobs.identity import Identity
-from elmokit.jobs.job import Job, open_job
-from elmokit.jobs.metrics_log import MetricsLog
-from elmokit.jobs.signals import StopRequest, stop_requests
+from elmokit.jobs.job import Job, MetricsLog, StopRequest, open_job, stop_requests
 from elmokit.tasks.inputs.layer_cache import OnLayers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.task_model import build_network
+from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import (
     LOWERCASE_SHARE,
     Examples,
@@ -33,11 +29,11 @@ from elmokit.tasks.runs.examples import (
     read_examples,
     score_model,
 )
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, run_card, write_best
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, run_card, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore
-from elmokit.training.checkpoints import Checkpoint, load_checkpoint
+from elmokit.training.loop import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__

@@ -13,17 +13,19 @@ from torch import Tensor, nn
 from elmokit.config import from_dict
 from elmokit.jobs.job import Pieces
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.task_model import TaskModel
-from elmokit.tasks.runs.config import TaskTrainConfig
+from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.runs.examples import Examples, score_model, training_batches
+from elmokit.tasks.runs.run_dir import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
-from elmokit.training.checkpoints import (
+from elmokit.training.loop import (
     Checkpoint,
+    StepResult,
+    derived_seed,
     restore_optimizer,
     restoring,
     save_checkpoint,
+    train,
 )
-from elmokit.training.loop import StepResult, derived_seed, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 

@@ -15,14 +15,12 @@ import torch
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.shards import ShardSet
-from elmokit.errors import ConfigError, InputError, as_input_error
-from elmokit.evaluation.perplexity import perplexity_of_words
+from elmokit.errors import ConfigError, InputError, as_input_error, check_ranges
+from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
-from elmokit.field_checks import check_ranges
 from elmokit.files.json_files import jsonable, read_json, write_json
 from elmokit.files.sources import STANDARD_INPUT
 from elmokit.jobs.job import NOT_RESUMABLE
-from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.tokenizers.registry import AUTO, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.curves import AFTER_FILE, BEFORE_FILE

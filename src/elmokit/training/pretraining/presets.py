@@ -14,7 +14,7 @@ from elmokit.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from elmokit.training.pretraining.finetune import FinetuneConfig
-    from elmokit.training.pretraining.pretrain import PretrainConfig
+    from elmokit.training.pretraining.run import PretrainConfig
 
 _FOLDER = files("elmokit").joinpath("data/presets")
 DEFAULT_PRESET = "tiny"
@@ -37,7 +37,7 @@ def pretrain_config(
 
     ``preset`` and ``input_kind`` default to the recipe's keys `preset` and `input`.
     """
-    from elmokit.training.pretraining.pretrain import PretrainConfig
+    from elmokit.training.pretraining.run import PretrainConfig
 
     own = {} if recipe is None else read_toml(recipe)
     base = own.pop("preset", None)

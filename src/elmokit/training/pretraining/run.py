@@ -1,29 +1,40 @@
-"""One training run of a biLM: updates, log, validations, checkpoints, early stopping.
+"""Pre-training: one run of a biLM with updates, log, validations, checkpoints, early stopping.
 
 Every process makes one `TrainingRun` and calls its `run`; rank 0 writes the run directory.
 """
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.bilm.bilm import BiLMState
+import torch
+
+from elmokit.bilm.bilm import BiLMConfig, BiLMState
 from elmokit.config import parse_record, to_dict
-from elmokit.evaluation.perplexity import warn_of_unknown
+from elmokit.corpus.preparation import PreparedText
+from elmokit.errors import as_input_error
+from elmokit.evaluation.perplexity import PerplexityReport, warn_of_unknown
 from elmokit.files.json_files import read_json
-from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, checkpoints_of, is_begun
-from elmokit.jobs.metrics_log import MetricsLog
-from elmokit.jobs.signals import StopRequest, stop_requests
-from elmokit.metrics.perplexity import PerplexityReport
-from elmokit.training.checkpoints import load_checkpoint, restoring
-from elmokit.training.loop import StepReport
-from elmokit.training.pretraining.start import Start, TrainingEvent
+from elmokit.jobs.identity import FIXED
+from elmokit.jobs.job import (
+    NOT_RESUMABLE,
+    RUN_FILE,
+    MetricsLog,
+    StopRequest,
+    checkpoints_of,
+    is_begun,
+    stop_requests,
+)
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.training.loop import StepReport, kept_memory, load_checkpoint, quick_matmul, restoring
+from elmokit.training.pretraining.run_config import RunConfig
+from elmokit.training.pretraining.start import RunOptions, Start, TrainingEvent, start_run
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import Validation
 from elmokit.training.schedules import Limits, Progress
-from elmokit.training.speed import kept_memory, quick_matmul
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
@@ -198,3 +209,60 @@ def _limits(run_dir: Path, limits: Limits) -> Limits:
     limits = parse_record(Limits, recorded, source=f"{path}, limits", advice=NOT_RESUMABLE)
     log.info("the run goes on to its limit: %s", limits.describe())
     return limits
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(RunConfig):
+    """A pre-training run, except for its corpus and budget."""
+
+    model: BiLMConfig = field(default_factory=BiLMConfig, metadata=FIXED)
+
+
+def pretrain(
+    config: PretrainConfig,
+    corpus: Sequence[Path],
+    run_dir: Path,
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
+) -> TrainingResult:
+    """Train a biLM on raw text; ``run_dir`` is a model directory at the end.
+
+    ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
+    in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
+    `ConfigError` if a resumed run has another model, text, vocabulary or batch; `FileExistsError`
+    if ``run_dir`` holds a run and ``resume`` is not set; `Stopped` after a signal.
+    """
+    with start_run(
+        "pretrain",
+        config,
+        corpus,
+        run_dir,
+        options,
+        tokenizer=config.text.tokenizer,
+        normalization=config.model.char_vocab.normalization,
+        fixed_vocab=options.vocab,
+    ) as start:
+        return TrainingRun(start, new_model(config, start.text)).run()
+
+
+def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
+    """Build an untrained model for prepared text."""
+    num_words = None if config.model.char_cnn is not None else len(text.vocab)
+    characters, tokenizer = config.model.char_vocab, config.text.tokenizer
+    form = text.shards.metadata.get("normalization", characters.normalization)
+    with as_input_error():  # settings meet the vocabulary's size and the shards here
+        characters = replace(characters, normalization=form)
+        model = PretrainedBiLM(
+            replace(config.model, num_words=num_words, char_vocab=characters),
+            word_vocab=text.vocab,
+            softmax_config=config.softmax,
+            # finished shards may have another tokenizer than the configuration
+            tokenizer=text.shards.tokenizer
+            or replace(tokenizer, name=build_tokenizer(tokenizer).name),
+            warm_text=text.warm_text(),
+        )
+    model.spelling = text.spelling
+    generator = torch.Generator().manual_seed(config.train.seed)
+    model.reset_parameters(generator)
+    assert model.softmax is not None
+    model.softmax.reset_parameters(generator)
+    return model

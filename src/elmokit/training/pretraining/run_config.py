@@ -10,12 +10,11 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.packing import Shuffle
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError
-from elmokit.field_checks import SEEDS, check_choices, check_ranges
+from elmokit.errors import SEEDS, ConfigError, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
+from elmokit.training.loop import TrainingPrecision
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import ScheduleConfig
-from elmokit.training.speed import TrainingPrecision
 
 MANY = 1 << 40
 

@@ -18,17 +18,17 @@ from elmokit.corpus.preparation import (
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader
 from elmokit.errors import InputError
+from elmokit.evaluation.perplexity import PerplexityReport
 from elmokit.files.json_files import read_json
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT, find_files
 from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, Job, is_begun, open_job
-from elmokit.metrics.perplexity import PerplexityReport
 from elmokit.text.normalization import Normalization
+from elmokit.text.sentences import ONE_PROCESS, Workers
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
-from elmokit.text.worker_processes import ONE_PROCESS, Workers
 from elmokit.training.distributed import World, world
 from elmokit.training.loop import StepReport
 from elmokit.training.pretraining.run_config import RunConfig

@@ -1,28 +1,193 @@
-"""The updates of a run: what they read, what they change, and how it is saved and restored."""
+"""The updates of a run: the loss, what they read and change, how they are saved and restored."""
 
 import dataclasses
 import logging
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
-from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.bilm import BiLM, BiLMState, Direction
+from elmokit.bilm.softmax import SampledSoftmax, Softmax
 from elmokit.config import from_dict
-from elmokit.corpus.read_ahead import read_ahead
-from elmokit.corpus.stream import WindowStream, with_more_rows
+from elmokit.corpus.packing import WindowBatch
+from elmokit.corpus.stream import WindowStream, read_ahead, with_more_rows
 from elmokit.errors import ConfigError
 from elmokit.jobs.job import Pieces
-from elmokit.training.checkpoints import Checkpoint, restore_optimizer, restoring, save_checkpoint
-from elmokit.training.loop import StepReport, StepResult, agreed_share, train
+from elmokit.training.fused.char_cnn import encode_tokens
+from elmokit.training.fused.lstm import run_direction_fused
+from elmokit.training.fused.softmax import exact_loss, training_nlls
+from elmokit.training.loop import (
+    Checkpoint,
+    StepReport,
+    StepResult,
+    agreed_share,
+    derived_seed,
+    restore_optimizer,
+    restoring,
+    save_checkpoint,
+    train,
+)
 from elmokit.training.optimizers import WeightAverage
-from elmokit.training.pretraining.objective import BiLMLoss, WindowTensors
 from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Budget, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
+
+
+@dataclass(frozen=True)
+class WindowTensors:
+    """A `WindowBatch` on the device, with U rounded up."""
+
+    token_ids: Tensor
+    """Character rows (U, C), or word ids (U,) for word-input models.
+
+    Padded to one of a few U: quick kernels keep megabytes for each matrix shape
+    (`elmokit.training.loop`).
+    """
+    forward_inputs: Tensor
+    backward_inputs: Tensor
+    forward_targets: Tensor
+    backward_targets: Tensor
+    restarts: Tensor | None = None
+
+    @classmethod
+    def from_batch(
+        cls, batch: WindowBatch, *, word_input: bool, device: torch.device
+    ) -> "WindowTensors":
+
+        def tensor(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(array.astype(np.int64, copy=False)).to(device)
+
+        token_ids = batch.word_ids if word_input else batch.char_ids
+        num_padding = _rounded_up(len(token_ids)) - len(token_ids)
+        padded = np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])
+        inputs = (batch.forward_inputs, batch.backward_inputs)
+        targets = (batch.forward_targets, batch.backward_targets)
+        restarts = batch.restarts
+        if restarts is not None:
+            restarts = torch.from_numpy(restarts).to(device)
+        return cls(*(tensor(array) for array in (padded, *inputs, *targets)), restarts=restarts)
+
+    @property
+    def num_targets(self) -> int:
+        return self.forward_targets.numel()
+
+
+def _rounded_up(num_tokens: int) -> int:
+    """Round up to one of eight sizes per power of two."""
+    block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
+    return num_tokens + -num_tokens % block
+
+
+def row_dropout(
+    probability: float, *, seed: int, num_rows: int, first_row: int, device: torch.device
+) -> Callable[[Tensor], Tensor]:
+    """Return a dropout of (B, T, X) tensors, whose successive calls draw different masks.
+
+    Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
+    ``first_row``: any number of processes drops the same values. ``seed`` must be different for
+    every step and direction.
+    """
+    generator = torch.Generator(device).manual_seed(seed)
+
+    def drop(x: Tensor) -> Tensor:
+        if probability == 0:
+            return x
+        keep = torch.empty(num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
+        keep.bernoulli_(1 - probability, generator=generator).div_(1 - probability)
+        return x * keep[first_row : first_row + x.shape[0]]
+
+    return drop
+
+
+class BiLMLoss(nn.Module):
+    """The training loss; a module, so that gradients can be averaged over processes.
+
+    ``seed`` and the step determine dropout and candidates. ``num_rows`` counts the global batch, in
+    which this process begins at ``first_row``.
+
+    Source: Peters et al. 2018, section 3.1 (there the sum of both directions, here the mean).
+    """
+
+    def __init__(
+        self,
+        model: BiLM,
+        softmax: Softmax,
+        *,
+        dropout: float,
+        seed: int,
+        num_rows: int,
+        first_row: int = 0,
+    ) -> None:
+        super().__init__()
+        self.model, self.softmax = model, softmax
+        self.dropout, self.seed = dropout, seed
+        self.num_rows, self.first_row = num_rows, first_row
+        self.exact = False
+        """Train a sampled softmax against all words instead of a sample."""
+
+    def forward(
+        self, batch: WindowTensors, state: BiLMState, step: int
+    ) -> tuple[Tensor, Tensor, BiLMState]:
+        """Return forward and backward loss (mean nats per target) and the new, detached state."""
+        if batch.restarts is not None:
+            state = state.zeroed(batch.restarts)
+        tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
+        forward, forward_state = self._direction("forward", tokens, batch, state, step)
+        backward, backward_state = self._direction("backward", tokens, batch, state, step)
+        targets = (batch.forward_targets.flatten(), batch.backward_targets.flatten())
+        forward_loss, backward_loss = self._losses((forward, backward), targets, step)
+        new_state = BiLMState.from_directions(forward_state, backward_state).detach()
+        # autocast computes in bf16; the carried state keeps its dtype
+        new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
+        return forward_loss, backward_loss, new_state
+
+    def _losses(
+        self, hiddens: tuple[Tensor, Tensor], word_ids: tuple[Tensor, Tensor], step: int
+    ) -> list[Tensor]:
+        if self.exact and isinstance(self.softmax, SampledSoftmax):
+            pairs = zip(hiddens, word_ids, strict=True)
+            return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
+        # drawn on the CPU: the same candidates on every device and in every process
+        seeds = [derived_seed(self.seed, step, index, 1) for index in range(2)]
+        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
+        return [loss.mean() for loss in losses]
+
+    def _direction(
+        self,
+        direction: Direction,
+        tokens: Tensor,
+        batch: WindowTensors,
+        state: BiLMState,
+        step: int,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the softmax's input (B*T, D) and the new state."""
+        is_forward = direction == "forward"
+        index, inputs = (0, batch.forward_inputs) if is_forward else (1, batch.backward_inputs)
+        dropout = row_dropout(
+            self.dropout,
+            seed=derived_seed(self.seed, step, index, 0),
+            num_rows=self.num_rows,
+            first_row=self.first_row,
+            device=tokens.device,
+        )
+        top, new_state = run_direction_fused(
+            self.model,
+            direction,
+            functional.embedding(inputs, tokens),
+            state=state.direction(direction),
+            dropout=dropout,
+        )
+        return dropout(top).flatten(0, 1), new_state
+
 
 log = logging.getLogger(__name__)
 

@@ -12,16 +12,15 @@ import torch
 
 from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText
-from elmokit.evaluation.perplexity import perplexity_of_words
+from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.job import NOT_RESUMABLE
-from elmokit.metrics.perplexity import PerplexityReport
+from elmokit.training.loop import matmul_precision
 from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Progress
-from elmokit.training.speed import matmul_precision
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME
 from elmokit.weights.model_dir import PretrainedBiLM, load_model

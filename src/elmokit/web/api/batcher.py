@@ -1,30 +1,26 @@
 """Requests that arrive together are computed together, by one thread.
 
-Every waiting request gets an equal share of each batch, so that short ones need not wait for long
-ones. What cannot be computed in time at the measured rate is refused at once, and what was begun
-is finished. The event loop owns the queue; it hands the requests to the thread for one batch at a
-time.
+Requests with the fewest texts left come first: short ones need not wait for long ones, and what was
+begun is finished. (Sharing evenly answers nobody in time when there are too many.) The event loop
+owns the queue; it hands the requests to the thread for one batch at a time.
 """
 
 import asyncio
-import heapq
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
-from elmokit.web.api.metrics import Metrics
-from elmokit.web.errors import RequestError
+from elmokit.web.api.schemas import Metrics
+from elmokit.web.server import RequestError
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
-_RATE_MEMORY = 0.8
-"""How much the earlier batches count in the rate when another one has been computed."""
-_LEAST_FILLED = 0.25
-"""Smaller parts of a batch say nothing about the rate: what every batch costs outweighs them."""
+_RETRY = {"Retry-After": "5"}
 
 
 @dataclass(eq=False)
@@ -46,8 +42,6 @@ class Job:
     arrived: float = field(default_factory=time.perf_counter)
     next_piece: "_Piece | None" = None
     """The first text that is in no batch yet, once it was split."""
-    last_batch: int = 0
-    """Number of the last batch with a text of it."""
     results: list[Any] = field(default_factory=list)
     error: Exception | None = None
     sizes: list[int] = field(default_factory=list)
@@ -55,9 +49,6 @@ class Job:
     tokenization_seconds: float = 0.0
     queue_seconds: float = 0.0
     inference_seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.characters_left = sum(map(len, self.texts))
 
     @property
     def is_taken(self) -> bool:
@@ -86,7 +77,6 @@ class _Piece(NamedTuple):
     job: Job
     item: Any
     num_tokens: int
-    num_characters: int
 
 
 class Batcher:
@@ -97,9 +87,7 @@ class Batcher:
         self._metrics = metrics
         self._jobs: list[Job] = []  # those without an answer, the oldest first
         self._arrival = asyncio.Event()
-        self._seconds_a_character: dict[Any, float] = {}
         self._last_computation: Any = None
-        self._num_batches, self._batch_seconds = 0, 0.0
         self._is_running = False
 
     @asynccontextmanager
@@ -128,7 +116,7 @@ class Batcher:
     def check_running(self) -> None:
         """Refuse a request that would not be computed."""
         if not self._is_running:
-            raise RequestError(503, "The server is stopping.", headers={"Retry-After": "5"})
+            raise RequestError(503, "The server is stopping.", headers=_RETRY)
 
     async def submit(
         self, computation: Any, texts: Sequence[Any], *, timeout_seconds: float,
@@ -137,50 +125,18 @@ class Batcher:
         """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
         job = Job(computation, texts, is_wanted, max_tokens)
-        self._check_time(job, timeout_seconds)
         self._jobs.append(job)
         self._arrival.set()
         try:
             await asyncio.wait({job.future}, timeout=timeout_seconds)
-            if job.sizes:  # what was computed of it would be wasted
-                await asyncio.wait({job.future}, timeout=timeout_seconds)
             if not job.future.done():
-                raise RequestError(
-                    503, f"This was not computed within {timeout_seconds:g} seconds.",
-                    headers={"Retry-After": "5"},
-                )  # fmt: skip
+                message = f"This was not computed within {timeout_seconds:g} seconds."
+                raise RequestError(503, message, headers=_RETRY)
             return job.future.result()
         finally:
             job.future.cancel()  # the thread drops what nobody waits for
             if job in self._jobs:
                 self._jobs.remove(job)
-
-    def measure(self, computation: Any, texts: Sequence[Any]) -> None:
-        """Compute texts to know the rate before the first request."""
-        for _ in range(2):  # the first time finds cold caches
-            started = time.perf_counter()
-            computation.compute([computation.prepare(text)[0] for text in texts])
-            seconds = time.perf_counter() - started
-            self._seconds_a_character[computation] = seconds / sum(map(len, texts))
-
-    def _check_time(self, job: Job, timeout_seconds: float) -> None:
-        """Refuse a request that would be answered too late, or make others late."""
-        if not self._jobs:
-            return
-        own, *others = (
-            self._seconds_a_character.get(queued.computation, 0.0) * queued.characters_left
-            for queued in (job, *self._jobs)
-        )
-        # it is answered when all before it are, or sooner by its share of every batch
-        shared = own * (1 + len(others)) + 2 * self._batch_seconds
-        seconds = min(own + sum(others), shared)
-        if seconds > timeout_seconds:
-            raise RequestError(
-                503,
-                f"Computing this and what was asked before takes about {seconds:.0f} seconds, more "
-                f"than the {timeout_seconds:g} in which an answer is due.",
-                headers={"Retry-After": str(max(1, math.ceil(seconds - timeout_seconds)))},
-            )
 
     # --- the event loop
 
@@ -215,7 +171,6 @@ class Batcher:
 
     def _compute_batch(self, jobs: list[Job]) -> list[_Piece]:
         """Compute texts of some jobs, and return them."""
-        started = time.perf_counter()
         batch = self._take_batch([job for job in jobs if not job.is_over])
         computing = time.perf_counter()
         for job in {piece.job: None for piece in batch if not piece.job.results}:
@@ -224,42 +179,31 @@ class Batcher:
         ended = time.perf_counter()
         for job in {piece.job: None for piece in batch}:
             job.inference_seconds += ended - computing
-        if sum(piece.num_tokens for piece in batch) >= _LEAST_FILLED * self._batch_tokens:
-            self._batch_seconds, computation = ended - started, batch[0].job.computation
-            rate = self._batch_seconds / sum(piece.num_characters for piece in batch)
-            earlier = self._seconds_a_character.get(computation, rate)
-            mean = _RATE_MEMORY * earlier + (1 - _RATE_MEMORY) * rate
-            self._seconds_a_character[computation] = mean
         return batch
 
     def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
-        """Take texts of one computation: always of the request that has got least of this batch.
+        """Take texts of one computation, from the requests that have the fewest left.
 
-        Of several, the one that was in no batch for longest comes first. The first text is taken
-        however long it is, so that every request has its turn.
+        The first text is taken however long it is.
         """
         if not jobs:  # its client has just left
             return []
         others = [job for job in jobs if job.computation is not self._last_computation]
         self._last_computation = (others or jobs)[0].computation
         jobs = [job for job in jobs if job.computation is self._last_computation]
-        jobs.sort(key=lambda job: job.last_batch)
-        self._num_batches += 1
+        jobs.sort(key=lambda job: len(job.texts) - len(job.sizes))
         batch: list[_Piece] = []
         left = self._batch_tokens
-        queue = [(0, order) for order in range(len(jobs))]  # tokens in this batch, order
-        while queue:
-            num_taken, order = heapq.heappop(queue)
-            job = jobs[order]
-            piece = _next_piece(job)
+        for job in chain.from_iterable(repeat(job, len(job.texts)) for job in jobs):
+            if left <= 0:
+                break
+            piece = None if job.is_taken or job.error else _next_piece(job)
             if piece is None or (batch and piece.num_tokens > left):
                 continue
             job.sizes.append(piece.num_tokens)
-            job.last_batch, job.next_piece = self._num_batches, None
+            job.next_piece = None
             batch.append(piece)
             left -= piece.num_tokens
-            if not job.is_taken:
-                heapq.heappush(queue, (num_taken + piece.num_tokens, order))
         return [piece for piece in batch if not piece.job.is_over]
 
 
@@ -279,7 +223,7 @@ def _next_piece(job: Job) -> _Piece | None:
         except Exception as error:
             job.error = error
             return None
-        job.next_piece = _Piece(job, item, num_tokens, len(text))
+        job.next_piece = _Piece(job, item, num_tokens)
         job.tokenization_seconds += time.perf_counter() - started
     return job.next_piece
 
@@ -298,4 +242,3 @@ def _compute(batch: list[_Piece]) -> None:
         return
     for piece, result in zip(batch, results, strict=True):
         piece.job.results.append(result)
-        piece.job.characters_left -= piece.num_characters

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.pooling import Pooling
+from elmokit.embed.sentences import Pooling
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
-from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.contexts import NUM_BOUNDARIES
 from elmokit.inference.results import Layers, check_one_layer
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.given_sentences import check_text, split_sentence
 from elmokit.text.normalization import normalize
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.errors import RequestError
+from elmokit.web.server import RequestError
 from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,15 +16,14 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from elmokit.embed.embedder import Embedder
-from elmokit.inference.batching import NUM_BOUNDARIES
+from elmokit.inference.contexts import NUM_BOUNDARIES
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.web.api import schemas
 from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
-from elmokit.web.api.metrics import Metrics
-from elmokit.web.errors import RequestError, as_json, json_response
-from elmokit.web.gate import BODY, HAS_GONE
+from elmokit.web.api.schemas import Metrics
+from elmokit.web.server import BODY, HAS_GONE, RequestError, as_json, json_response
 from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:
@@ -254,11 +252,6 @@ class Service:
 
     @asynccontextmanager
     async def _lifespan(self, app: object) -> AsyncIterator[None]:
-        demo = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8")
-        max_words = self._settings.max_words
-        lines = [line.split()[:max_words] for line in demo.splitlines()[:80] if line.strip()]
-        sample = [Text(line, "the demo text") for line in lines]
-        await asyncio.to_thread(self.batcher.measure, self._embedding, sample)
         async with self.batcher.running():
             yield
 

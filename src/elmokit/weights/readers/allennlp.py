@@ -16,11 +16,10 @@ from elmokit.bilm.config import LayerNorm
 from elmokit.errors import FormatError, InputError
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
-from elmokit.weights.mix_file import TrainedMixes
+from elmokit.weights.model_files import TrainedMixes
 from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.original import options_or_released
-from elmokit.weights.readers.torch_arrays import Names, TorchArrays
-from elmokit.weights.readers.torch_files import read_state
+from elmokit.weights.readers.torch_files import Names, TorchArrays, read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")

@@ -11,11 +11,9 @@ from typing import Any, Literal, get_args
 
 from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraError
 from elmokit.files.archives import archive_kind, unpack
-from elmokit.files.bounded import MAX_SETTINGS_BYTES
-from elmokit.files.damage import refuse_lfs_pointer
 from elmokit.files.json_files import is_json, parse_json
-from elmokit.files.lines import read_whole
-from elmokit.files.sources import COMPRESSIONS, read_pieces
+from elmokit.files.lines import MAX_SETTINGS_BYTES, read_whole
+from elmokit.files.sources import COMPRESSIONS, read_pieces, refuse_lfs_pointer
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC

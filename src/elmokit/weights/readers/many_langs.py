@@ -17,15 +17,13 @@ from torch import Tensor
 
 from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import FormatError
-from elmokit.files.bounded import MAX_WORD_LIST_BYTES
-from elmokit.files.lines import read_whole, text_of_line
+from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_whole, text_of_line
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.weights.bilm_tf import build_from_arrays
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
 from elmokit.weights.readers.contents import Contents, ImportedModel, settings
-from elmokit.weights.readers.torch_arrays import Names, TorchArrays
-from elmokit.weights.readers.torch_files import read_state
+from elmokit.weights.readers.torch_files import Names, TorchArrays, read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
 _NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")

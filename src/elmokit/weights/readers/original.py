@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.errors import FormatError
-from elmokit.files.bounded import read_bounded
 from elmokit.files.hdf5 import open_hdf5
+from elmokit.files.lines import read_bounded
 from elmokit.weights.bilm_tf import build_bilm, read_original
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options

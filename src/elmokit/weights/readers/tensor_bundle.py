@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.bounded import read_bounded
-from elmokit.files.crc32c import crc32c
-from elmokit.files.damage import damage
+from elmokit.files.arrays import crc32c
+from elmokit.files.lines import read_bounded
+from elmokit.files.sources import damage
 
 INDEX_SUFFIX = ".index"
 MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 50_000, 10_000, 8

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
-from elmokit.metrics.span_f1 import read_spans
+from elmokit.metrics.task_scores import read_spans
 from elmokit.tasks.formats.conll import (
     read_columns,
+    read_coreference,
     spans_of_characters,
     spans_of_tokens,
 )
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
-from elmokit.tasks.formats.ontonotes import read_coreference
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
 

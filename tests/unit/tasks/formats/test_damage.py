@@ -6,18 +6,20 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.tasks.formats import labeled_texts
-from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.tasks.formats.conll import read_columns, read_coreference
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
-from elmokit.tasks.formats.ontonotes import read_coreference
-from elmokit.tasks.formats.propbank import read_propbank
-from elmokit.tasks.formats.records import read_records
-from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
-from elmokit.tasks.formats.squad import read_squad
-from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
+from elmokit.tasks.formats.reading import read_records
+from elmokit.tasks.formats.senses import (
+    read_kobest_wic,
+    read_sense_inventory,
+    read_senses,
+    read_wic,
+)
+from elmokit.tasks.qa import read_squad
 
 from .test_columns import document, row
-from .test_records import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
+from .test_reading import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
 
 ROLES = {
     "tokens": ["Mina", "began", "her", "walk"],

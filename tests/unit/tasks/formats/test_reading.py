@@ -1,12 +1,23 @@
 """Checks, counts and limits that all readers share; the files of a data directory."""
 
+import gzip
+import io
+import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from elmokit.errors import FormatError, InputError
-from elmokit.tasks.formats.reading import find_split, read_examples
-from elmokit.wording import Location
+from elmokit.errors import FormatError, InputError, Location
+from elmokit.probes.inputs import read_wic_data
+from elmokit.tasks.formats.conllu import read_propbank
+from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
+from elmokit.tasks.formats.reading import find_split, read_examples, read_records
+from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
+from elmokit.tasks.qa import read_squad
 
 PATH = Path("train.tsv")
 
@@ -79,3 +90,292 @@ def test_several_files_of_a_split_and_missing_directories_are_told(tmp_path):
     for name in ("none", "x-train.txt"):
         with pytest.raises(FileNotFoundError, match=name):
             find_split(tmp_path / name, "train")
+
+
+def fields(path):
+    return [(record.location.line, dict(record.fields)) for record in read_records(path)]
+
+
+def lines(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.jsonl", '{"a": 1}\n\n{"a": "나"}\n', [(1, {"a": 1}), (3, {"a": "나"})]),
+        ("a.jsonl.gz", gzip.compress(b'{"a": 1}', mtime=0), [(1, {"a": 1})]),
+        ("a.json", '\n{"a": 1}\n{"a": 2}\n', [(2, {"a": 1}), (3, {"a": 2})]),
+        ("a.csv", "[id],text\n1,a\n", [(2, {"[id]": "1", "text": "a"})]),  # no JSON
+        ("a.tsv", "{id}\ttext\n1\ta\n", [(2, {"{id}": "1", "text": "a"})]),
+        ("a.tsv", 'id\ttext\n1\t"그는\n', [(2, {"id": "1", "text": '"그는'})]),  # no quotes
+        ("a.csv", 'a,b\n\n1,"x, ""y""\nz"\n2,d\n',
+         [(3, {"a": "1", "b": 'x, "y"\nz'}), (5, {"a": "2", "b": "d"})]),
+        ("a.tsv", "a\tb\r\n1\tTrue\r\n", [(2, {"a": "1", "b": "True"})]),
+        ("a.csv", "a,b\n1," + "long " * 40_000, [(2, {"a": "1", "b": "long " * 40_000})]),
+        ("a.tsv", "a\tb\n", []),
+        ("a.tsv", "\n \n", []),
+    ],
+)  # fmt: skip
+def test_files_and_their_records(write, name, content, expected):
+    assert fields(write(content, name=name)) == expected
+
+
+class Slow(io.BytesIO):
+    """Gives a line at a time, as a slow producer does."""
+
+    def read(self, size=-1):
+        return self.readline(size)
+
+
+@pytest.mark.parametrize("content", [b'{"a": "1"}\n{"a": "2"}\n', b"a\n1\n2\n"])
+def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Slow(content)))
+    expected = [{"a": "1"}, {"a": "2"}]
+    assert [record.fields for record in read_records(Path("-"))] == expected
+    path = tmp_path / "a.tsv"
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=[content], daemon=True).start()
+    rows = []
+    reader = threading.Thread(target=lambda: rows.extend(fields(path)), daemon=True)
+    reader.start()
+    reader.join(timeout=20)
+    assert [row for _, row in rows] == expected
+
+
+# --- texts with labels ----------------------------------------------------------------------------
+
+PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
+PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
+
+
+@given(
+    st.recursive(
+        st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1).map(
+            lambda word: ("2", [word])
+        ),
+        lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1)),
+    )
+)
+def test_words_and_nodes_survive(tmp_path_factory, tree):
+    def written(node):
+        label, parts = node
+        inside = (one if isinstance(one, str) else written(one) for one in parts)
+        return f"({label} {' '.join(inside)})"
+
+    def nodes(node):
+        label, parts = node
+        below = [[(None, [one])] if isinstance(one, str) else nodes(one) for one in parts]
+        words = [word for one in below for word in one[0][1]]
+        return [(label, words)] + [one for part in below for one in part if one[0] is not None]
+
+    path = tmp_path_factory.mktemp("trees") / "a.txt"
+    path.write_bytes(written(tree).encode())
+    read = read_sentiment_trees(path, min_phrase_tokens=1)
+    assert [(one.label, list(one.sentences[0])) for one in read] == nodes(tree)
+
+
+# --- roles, questions -----------------------------------------------------------------------------
+
+
+def test_each_predicate_is_an_example(write, caplog):
+    tags = ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
+    sentence = {
+        "tokens": ["Mina", "began", "her", "walk"],
+        "predicates": [{"index": 2, "lemma": "begin", "tags": tags}] * 2,
+    }
+    others = {**sentence, "predicates": []}, {**sentence, "tokens": ["Mina", "began", "", "walk"]}
+    rows = [sentence] * 20 + list(others)
+    first, *more = read_propbank(write(lines(*rows), name="a.jsonl"))
+    assert (first.tokens, first.predicate) == (("Mina", "began", "her", "walk"), 2)
+    assert first.tags == tuple(tags)  # the verb need not be at the predicate
+    assert len(more) == 39
+    assert "empty_token: 2" in caplog.text
+
+
+CONTEXT = "한강은 길다. 한강은 서울을 지난다."
+#          0    5  8    12     (code points)
+
+
+def question(*answers, name="q1", text="어디를?", **more):
+    given = [{"text": words, "answer_start": start} for words, start in answers]
+    return {"id": name, "question": text, "answers": given, **more}
+
+
+GOOD = [question(("서울", 12), name=f"good {number}") for number in range(59)]
+
+
+@pytest.fixture
+def ask(write):
+    def ask(*questions, **settings):
+        data = [{"title": "강", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]
+        path = write(json.dumps({"version": "1.1", "data": data}), name="a.json")
+        return list(read_squad(path, **settings))
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("start", "nearest"),
+    [(0, 0), (1, 0), (4, 0), (5, 8), (8, 8), (9, 8), (999, 8), (-5, 0)],
+)
+def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
+    # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
+    (example,) = ask(question(("한강", start), ("서울을", 12)))
+    assert [start for start, _ in example.spans] == [nearest, 12]
+    assert (example.name, example.texts) == ("q1", ("한강", "서울을"))
+    assert ("answer_moved: 1" in caplog.text) == (start != nearest)
+
+
+def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
+    questions = (
+        *GOOD, question(), question(("서울", 12), text=" "), question(is_impossible=True),
+        question(("부산", 3), ("서울", 12), (" ", 3), name="some"),
+        question(("부산", 3), name="none"),
+    )  # fmt: skip
+    *_, last = ask(*questions)
+    assert (last.name, last.spans) == ("some", ((12, 14),))
+    for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
+                   "empty_text: 1", "unanswerable: 1"):  # fmt: skip
+        assert reason in caplog.text
+    *_, first, second = ask(*questions, scoring=True)
+    assert (first.texts, len(first.spans)) == (("부산", "서울"), 1)
+    assert (second.texts, second.spans) == (("부산",), ())
+
+
+# --- words in context -----------------------------------------------------------------------------
+
+WIC = {
+    "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
+    "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False,
+}  # fmt: skip
+OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
+
+
+def layout(name):
+    """Return the files of a split, as MCL-WiC, WiC and SuperGLUE have them: suffix -> text."""
+    if name == "superglue":
+        rows = [{**pair, "word": pair["lemma"], "idx": 0} for pair in (WIC, OTHER)]
+        return {".jsonl": lines(*rows)}
+    if name == "wic":
+        first = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
+        rows = first + "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
+        return {".data.txt": rows, ".gold.txt": "F\nT\n"}
+    rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+    gold = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
+    return {".en-en.data": json.dumps(rows, indent=1), ".en-en.gold": json.dumps(gold)}
+
+
+@pytest.fixture(params=["mcl", "wic", "superglue"])
+def wic_folder(request, tmp_path):
+    for split in ("train", "dev"):
+        (tmp_path / split).mkdir()
+        for suffix, text in layout(request.param).items():
+            (tmp_path / split / f"{split}{suffix}").write_text(text)
+    return tmp_path
+
+
+def test_pairs_of_every_layout_are_read(wic_folder):
+    data = read_wic_data(wic_folder)
+    for pairs in (data.train, data.dev):
+        words = [
+            (one.text[one.start : one.end], pair.same_sense, pair.lemma)
+            for pair in pairs for one in (pair.first, pair.second)
+        ]  # fmt: skip
+        assert words == [
+            ("bank", False, "bank"), ("Banks", False, "bank"),
+            ("bank", True, "bank"), ("bank", True, "bank"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wic_folder", ["mcl", "wic"], indirect=True)
+def test_labels_that_do_not_fit_are_refused(wic_folder):
+    (gold,) = wic_folder.glob("dev/*.gold*")
+    gold.write_text('[{"id": "a.1", "tag": "T"}]' if gold.suffix == ".gold" else "T\n")
+    with pytest.raises(FormatError, match=r"dev.*gold.* 2 pairs.*dev.*data"):
+        read_wic_data(wic_folder)
+    gold.unlink()
+    with pytest.raises(FileNotFoundError, match="gold"):
+        read_wic_data(wic_folder)
+
+
+KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"
+
+
+def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
+    good = "1\t배\t강에 [배]가 떴다, [배]가.\t-\t[배]를 깎다.\tFALSE\r\n"
+    bad = "".join(f"2\t배\t{text}\t-\t[배]\tTrue\r\n" for text in ("배", "[배", "배]", "[ ]배"))
+    pair, *more = read_kobest_wic(write(KOBEST + good * 80 + bad, name="a.tsv"))
+    # 강에 + space = 3 characters before the word; of several marks the first counts
+    assert (pair.first.text, pair.first.start, pair.first.end) == ("강에 배가 떴다, 배가.", 3, 4)
+    assert (pair.second.text, pair.second.start, pair.second.end) == ("배를 깎다.", 0, 1)
+    assert (pair.lemma, pair.same_sense) == ("배", False)
+    assert len(more) == 79
+    assert "target_not_in_text: 4" in caplog.text
+    assert "several_targets: 80" in caplog.text
+
+
+# --- senses ---------------------------------------------------------------------------------------
+
+HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
+TAIL = "</text>\n</corpus>\n"
+FIRST = (
+    '<sentence id="d0.s0">\n'
+    '<wf lemma="the" pos="DET">The</wf>\n'
+    '<instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>\n'
+    '<instance id="d0.s0.t1" lemma="rise" pos="VERB">rose</instance>\n'
+    '<wf lemma="&amp;" pos="CONJ">&amp;</wf>\n'
+    "</sentence>\n"
+)
+SECOND = (
+    '<sentence id="d0.s1">\n'
+    '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
+    '<wf lemma="." pos=".">.</wf>\n'
+    "</sentence>\n"
+)
+PLAIN = '<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>\n'
+KEYS = (
+    "d0.s0.t0 river_bank%1:17:00::\n"
+    "d0.s0.t1 rise%2:38:00::;2:30:01:: rise%2:37:00::;stand_up%2:38:00::;\nd0.s1.t0 물%1\n"
+)
+
+
+@pytest.fixture
+def annotated(write):
+    def annotated(text, keys=KEYS):
+        keys_path = write(keys, name="gold.key.txt")
+        return list(read_senses(write(text, name="data.xml"), keys_path))
+
+    return annotated
+
+
+def test_sentences_with_annotated_words(annotated):
+    first, second = annotated(HEAD + FIRST + PLAIN + f"</text>\n<text>\n{SECOND}" + TAIL)
+    assert first.tokens == ("The", "river", "bank", "rose", "&")
+    assert [(one.start, one.end) for one in first.occurrences] == [(1, 3), (3, 4)]
+    assert first.occurrences[1].sense_keys == (  # keys joined by semicolons are several
+        "rise%2:38:00::", "rise%2:30:01::", "rise%2:37:00::", "stand_up%2:38:00::",
+    )  # fmt: skip
+    assert (first.occurrences[0].lemma, first.occurrences[0].pos) == ("river_bank", "NOUN")
+    assert (second.tokens, second.occurrences[0].name) == (("물", "."), "d0.s1.t0")
+    assert (first.document, second.document) == ("d0", "2")
+
+
+def test_senses_of_the_same_spelling_come_first(write):
+    rows = [
+        "lemma\tpos\trank\tsense_key\tsynset\tgloss",
+        "March\tn\t1\tmarch%1:28:00::\t15-n\tthe month",
+        "march\tn\t2\tmarch%1:10:00::\t11-n\tmusic",
+        "march\tn\t1\tmarch%1:04:00::\t10-n\ta procession",
+        "march\tv\t1\tmarch%2:38:00::\t12-v\twalk in step",
+        "river bank\tn\t1\triver_bank%1:17:00::\t13-n\tthe edge",
+    ]
+    inventory = read_sense_inventory(write("\n".join(rows), name="senses.tsv"))
+    assert len(inventory) == 5
+    keys = [sense.sense_key for sense in inventory.senses("march", "n")]
+    assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
+    firsts = {("March", "NOUN"): "march%1:28:00::", ("march", "VERB"): "march%2:38:00::",
+              ("RIVER_BANK", "n"): "river_bank%1:17:00::", ("Brook", "NOUN"): None,
+              ("march", "ADV"): None}  # fmt: skip
+    for (lemma, pos), key in firsts.items():
+        assert inventory.first_sense(lemma, pos) == key

@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from elmokit.tasks.classification import NliTask, SentimentTask
-from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.tasks.formats.conll import read_columns, read_coreference
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
-from elmokit.tasks.formats.ontonotes import read_coreference
-from elmokit.tasks.formats.propbank import read_propbank
-from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
-from elmokit.tasks.formats.squad import read_squad
-from elmokit.tasks.formats.word_in_context import read_kobest_wic, read_wic
+from elmokit.tasks.formats.senses import (
+    read_kobest_wic,
+    read_sense_inventory,
+    read_senses,
+    read_wic,
+)
+from elmokit.tasks.qa import read_squad
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
-from elmokit.tasks.formats.ontonotes import CorefDocument
+from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.tasks.networks import coreference as module
 from elmokit.tasks.networks.coreference import CoreferenceModel, _join
 from elmokit.tasks.runs.examples import Examples, predict

@@ -9,7 +9,7 @@ ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 
 @pytest.fixture(scope="session")
 def trained_once(tmp_path_factory):
-    from elmokit.tasks.runs.config import TaskRunConfig
+    from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
     from elmokit.tasks.runs.training import TaskTrainConfig
 

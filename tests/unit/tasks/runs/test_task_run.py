@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig

@@ -12,8 +12,8 @@ from elmokit.errors import ConfigError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.runs.config import TaskRunConfig
 from elmokit.tasks.runs.examples import TaskFiles
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import PreparedTask, train_task
 from elmokit.tasks.runs.training import TaskTrainConfig

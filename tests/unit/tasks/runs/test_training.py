@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, Location
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.token_inputs import BatchMaker
-from elmokit.tasks.networks.task_model import TaskModel
+from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
 from elmokit.tasks.runs import training as training_module
@@ -28,7 +28,6 @@ from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
 from elmokit.text.char_vocab import CharVocab
-from elmokit.wording import Location
 
 from ....builders.squad_data import paragraph
 
@@ -264,20 +263,6 @@ CASES = {
     "qa": ("json", json.dumps(PARAGRAPHS), [0, 0, 1]),
     "coref": ("conll", DOCUMENT.format("a", 0) + DOCUMENT.format("a", 1) + DOCUMENT.format("b", 0),
               [0, 0, 1]),
-}  # fmt: skip
-
-
-DOCUMENT = (
-    "#begin document ({0}); part {1}\n{0}\t{1}\t0\tMinji\t(1)\n{0}\t{1}\t1\tshe\t(1)\n\n"
-    "#end document\n"
-)
-
-
-ROLES = {
-    "tokens": ["I", "sat", "slept"],
-    "predicates": [
-        {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
-    ],
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig, finetune, with_vocab
-from elmokit.training.pretraining.pretrain import RunOptions
+from elmokit.training.pretraining.run import RunOptions
 from elmokit.training.pretraining.run_config import TrainConfig, ValidationConfig
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model

@@ -3,7 +3,7 @@
 import pytest
 
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig, SoftmaxConfig
-from elmokit.tasks.runs.config import TaskTrainConfig as TaskTrain
+from elmokit.tasks.runs.run_dir import TaskTrainConfig as TaskTrain
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.pretraining.finetune import FinetuneConfig

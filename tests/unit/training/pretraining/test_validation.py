@@ -9,7 +9,7 @@ import torch
 from elmokit.corpus.preparation import PreparedText
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.files.atomic import previous_of
-from elmokit.jobs.metrics_log import MetricsLog
+from elmokit.jobs.job import MetricsLog
 from elmokit.training.distributed import World
 from elmokit.training.pretraining.run_config import RunConfig, TrainConfig, ValidationConfig
 from elmokit.training.pretraining.start import RunOptions, Start

@@ -5,8 +5,8 @@ import pytest
 
 from elmokit.web.api import batcher as batcher_module
 from elmokit.web.api.batcher import Batcher
-from elmokit.web.api.metrics import Metrics
-from elmokit.web.errors import RequestError
+from elmokit.web.api.schemas import Metrics
+from elmokit.web.server import RequestError
 
 
 class Recorder:
@@ -65,7 +65,7 @@ def test_requests_that_arrive_together_are_one_batch(computation, patient):
     assert computation.batches == [["a", "b", "c"]]
 
 
-def test_every_request_gets_an_equal_share_of_each_batch(computation, patient):
+def test_short_requests_come_first_and_then_what_was_begun(computation, patient):
     computation.go.clear()
 
     async def steps(batcher):
@@ -79,41 +79,8 @@ def test_every_request_gets_an_equal_share_of_each_batch(computation, patient):
         await asyncio.gather(first, *long, *short)
 
     run(steps, batch_tokens=12)
-    assert sorted(computation.batches[1]) == ["aa", "aa", "aa", "bb", "bb", "c", "d"]
-    assert sorted(computation.batches[2]) == ["aa", "aa", "aa", "bb", "bb", "bb"]
-
-
-class Slow(Recorder):
-    """A letter takes a second of a clock that only it moves."""
-
-    now = 0.0
-
-    def compute(self, items):
-        done = super().compute(items)
-        Slow.now += sum(map(len, items))
-        return done
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    monkeypatch.setattr(batcher_module.time, "perf_counter", lambda: Slow.now)
-    return Slow()
-
-
-def test_what_cannot_be_computed_in_time_is_refused_at_once_and_the_rest_is_finished(slow):
-    async def steps(batcher):
-        batcher.measure(slow, ["abc"])
-        asked = [ask(batcher, slow, "long", timeout_seconds=12) for _ in range(9)]
-        short = ask(batcher, slow, "s", timeout_seconds=12)
-        done = await asyncio.gather(*asked, short, return_exceptions=True)
-        return done[:-1], done[-1]
-
-    long, short = run(steps, batch_tokens=4, wait_seconds=0)
-    answered = [job for job in long if not isinstance(job, RequestError)]
-    refused = [error for error in long if isinstance(error, RequestError)]
-    assert [job.results for job in answered] == [["LONG"]] * 3
-    assert {(error.status, error.headers["Retry-After"]) for error in refused} == {(503, "4")}
-    assert short.results == ["S"]
+    assert sorted(computation.batches[1]) == ["aa", "aa", "aa", "aa", "aa", "c", "d"]
+    assert sorted(computation.batches[2]) == ["aa", "bb", "bb", "bb", "bb", "bb"]
 
 
 def test_batches_do_not_mix_computations(computation):

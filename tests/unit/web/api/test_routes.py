@@ -9,13 +9,13 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.tasks.runs.config import TaskRunConfig
+from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api.metrics import Metrics
+from elmokit.web.api.schemas import Metrics
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
 from ....builders.live_server import HeldBack, served, until

@@ -8,8 +8,8 @@ import torch
 
 from elmokit.errors import FormatError, InputError
 from elmokit.inference.elmo import ELMo
-from elmokit.weights.mix_file import read_mixes
 from elmokit.weights.model_dir import load_model
+from elmokit.weights.model_files import read_mixes
 
 from ....builders import foreign_models as foreign
 from ....builders.conversion import convert

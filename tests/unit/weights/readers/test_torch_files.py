@@ -6,7 +6,7 @@ import torch
 
 from elmokit.errors import FormatError
 from elmokit.weights.readers.contents import kind_of
-from elmokit.weights.readers.torch_arrays import TorchArrays
+from elmokit.weights.readers.torch_files import TorchArrays
 from elmokit.weights.readers.torch_files import read_state as read_views
 
 

@@ -1,0 +1,299 @@
+"""What a probe reads: annotated texts, and the vectors that it examines.
+
+A source gives each word one vector or several ("layer 0", "layer 1", …), so a biLM reads a text
+once however many of its layers are probed.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+import torch
+
+from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError, check_choice
+from elmokit.files.sources import COMPRESSIONS
+from elmokit.inference.results import Layers, StartState, check_layers
+from elmokit.shapes import Float
+from elmokit.tasks.formats import senses
+from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
+from elmokit.tasks.formats.reading import find_split, first_named, read_records
+from elmokit.tasks.formats.senses import (
+    LABELS_APART,
+    ContextPair,
+    SenseOccurrence,
+    SenseSentence,
+    read_kobest_wic,
+    read_wic,
+)
+from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
+from elmokit.tasks.task import Units
+from elmokit.vectors.static_vectors import StaticVectors
+from elmokit.vectors.vector_files import read_vectors, read_vectors_of
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_dir import load_model
+
+TRAINED, UNTRAINED = "layer", "random"
+"""First words of the names of a biLM's layers, and of those of an untrained one."""
+OnSentence = Callable[[], None]
+
+
+@runtime_checkable
+class VectorSource(Protocol):
+    """Gives each word S vectors."""
+
+    names: tuple[str, ...]
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (S, W, X) for each sentence, in order, in bounded memory."""
+        ...
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return the same arrays for sentences that are read repeatedly."""
+        ...
+
+
+class LayerSource:
+    """The layers of a biLM: ``"all"``, each by itself, ``"top"``, ``"average"`` or one number.
+
+    ``label`` is the first word of the names, ``state`` what every sentence starts from. `keep`
+    stores layers in ``cache_dir``, by default the user's cache.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        layers: Layers | str = "all",
+        label: str = TRAINED,
+        state: StartState | str = "reset",
+        cache_dir: Path | None = None,
+        on_sentence: OnSentence = lambda: None,
+    ) -> None:
+        self.layers = check_layers(layers, embedder.num_layers)
+        self.state: StartState = cast(StartState, check_choice(state, StartState, name="state"))
+        self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
+        ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
+        self.names = tuple(f"{label} {way}" for way in ways)
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (S, W, 2D), float32, for each sentence."""
+        stream = self.embedder.embed_stream(
+            map(list, sentences), layers=self.layers, state=self.state
+        )
+        for vectors in stream:
+            self._on_sentence()
+            yield vectors if self.layers == "all" else vectors[None]
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
+        # all layers are kept, also where one is asked for: the next probe may want another
+        cache = keep_layers(
+            self.embedder, sentences, self._cache_dir, state=self.state,
+            on_progress=lambda *_: self._on_sentence(),
+        )  # fmt: skip
+        return [self._pick(cache[index].transpose(1, 0, 2)) for index in range(len(cache))]
+
+    def _pick(self, layers: np.ndarray) -> np.ndarray:
+        """Select from all layers: (L, W, 2D) -> (S, W, 2D)."""
+        if self.layers == "all":
+            return layers
+        if self.layers == "average":
+            return layers.mean(axis=0, keepdims=True, dtype=np.float32)
+        return layers[-1:] if self.layers == "top" else layers[self.layers :][:1]
+
+
+class StaticSource:
+    """Static word vectors, under one name; a word without one has zeros."""
+
+    names: tuple[str, ...] = ("static",)
+
+    def __init__(self, static: StaticVectors) -> None:
+        self.static = static
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
+        """Yield an array (1, W, S), float32, for each sentence."""
+        for words in sentences:
+            ids = np.array([self.static.id_of(word) for word in words], dtype=np.int64)
+            yield self.static.values[ids][None]
+
+    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
+        """Return the arrays of `stream`."""
+        return list(self.stream(sentences))
+
+
+def layer_sources(
+    model: str | None,
+    *,
+    random_seed: int | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+    **options: Any,
+) -> list[LayerSource]:
+    """Return the layers of a biLM and, given a seed, those of an untrained one of the same shape.
+
+    ``model`` None is the model in the package; ``options`` are those of `LayerSource`.
+    """
+    path = find_model(model)
+    sources: list[LayerSource] = []
+    for label in (TRAINED,) if random_seed is None else (TRAINED, UNTRAINED):
+        bilm = load_model(path)
+        if label == UNTRAINED and random_seed is not None:
+            bilm.reset_parameters(torch.Generator().manual_seed(random_seed))
+        embedder = Embedder.load(bilm, device=device, precision=precision)
+        sources.append(LayerSource(embedder, label=label, **options))
+    return sources
+
+
+def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
+    """Return the static vectors of a file, of these words or (None) of all."""
+    return StaticSource(read_vectors(vectors) if words is None else read_vectors_of(vectors, words))
+
+
+def occurrence_vectors(
+    source: VectorSource, sentences: Iterable[SenseSentence], wanted: Collection[str]
+) -> Iterator[tuple[SenseOccurrence, Float[np.ndarray, "S X"]]]:
+    """Yield the annotated words with a ``wanted`` name, and the mean vectors of their words."""
+    read = [part for part in sentences if any(word.name in wanted for word in part.occurrences)]
+    stream = source.stream([sentence.tokens for sentence in read])
+    for sentence, vectors in zip(read, stream, strict=True):
+        for word in sentence.occurrences:
+            if word.name in wanted:
+                yield word, vectors[:, word.start : word.end].mean(axis=1)
+
+
+def check_names(sources: Sequence[VectorSource]) -> list[str]:
+    """Return the names of all sources."""
+    names = [name for source in sources for name in source.names]
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            f"`sources` must have vectors of distinct names, got {', '.join(names) or 'none'}."
+        )
+    return names
+
+
+_TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
+_TRAINING = "semcor"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Splits(Generic[T]):
+    """The two parts of a data set: files, or their content."""
+
+    train: T
+    dev: T
+
+
+SplitFiles = Splits[Path]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnnotatedText:
+    name: str
+    """What both names begin with, such as ``semeval2007``."""
+    text: Path
+    keys: Path
+
+    def read(self) -> list[senses.SenseSentence]:
+        return list(senses.read_senses(self.text, self.keys))
+
+
+class SenseFiles(NamedTuple):
+    train: AnnotatedText
+    test: AnnotatedText
+    inventory: Path
+
+
+class SenseData(NamedTuple):
+    train: list[senses.SenseSentence]
+    test: list[senses.SenseSentence]
+    inventory: senses.SenseInventory
+
+
+def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
+    """Return the files ``…train…`` and ``…dev…`` of a directory."""
+    train, dev = (find_split(data, split, suffixes) for split in ("train", "dev"))
+    return Splits(train=train, dev=dev)
+
+
+def read_pos_data(
+    data: Path | SplitFiles, *, column: ConlluColumn = "upos", units: Units = "words"
+) -> Splits[list[TaggedSentence]]:
+    """Read CoNLL-U; ``column`` has the tags of words, morphemes have theirs in columns 3 and 5."""
+    files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
+    train, dev = (
+        list(read_morphemes(path) if units == "morphemes" else read_conllu(path, column=column))
+        for path in (files.train, files.dev)
+    )
+    return Splits(train=train, dev=dev)
+
+
+def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
+    """Return the files of a directory laid out as by Raganato et al. 2017, maybe compressed.
+
+    ``semcor.data.xml``, ``semcor.gold.key.txt``, the same of a test set, and ``…senses.tsv``.
+    """
+    train = find_sense_corpus(data)
+    names = [name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT)]
+    tests = sorted(name for name in names if name != _TRAINING)
+    if not tests:
+        raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
+    if test not in tests and (test is not None or len(tests) > 1):
+        raise InputError(f"{data}: choose one of the test sets {', '.join(tests)} with --test.")
+    return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
+
+
+def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
+    files = find_sense_files(data, test) if isinstance(data, Path) else data
+    inventory = senses.read_sense_inventory(files.inventory)
+    return SenseData(files.train.read(), files.test.read(), inventory)
+
+
+def find_sense_corpus(data: Path) -> AnnotatedText:
+    return _annotated(data, _TRAINING)
+
+
+def find_sense_inventory(data: Path) -> Path:
+    paths = [path for name, path in _files(data).items() if name.endswith(_INVENTORY)]
+    if len(paths) != 1:
+        raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
+    return paths[0]
+
+
+def lemma_of(occurrence: senses.SenseOccurrence) -> str:
+    """Return the lemma in lower case, with spaces between the words of an expression."""
+    return occurrence.lemma.replace("_", " ").lower()
+
+
+def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
+    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
+    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
+    return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
+
+
+def _read_pairs(path: Path) -> list[ContextPair]:
+    if LABELS_APART in path.suffixes:
+        return list(read_wic(path))
+    column = first_named(read_records(path), ("sentence1", "SENTENCE1"))
+    return list(read_wic(path) if column == "sentence1" else read_kobest_wic(path))
+
+
+def _annotated(data: Path, name: str) -> AnnotatedText:
+    files = _files(data)
+    for file in (name + _TEXT, name + _KEYS):
+        if file not in files:
+            raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
+    return AnnotatedText(name=name, text=files[name + _TEXT], keys=files[name + _KEYS])
+
+
+def _files(data: Path) -> dict[str, Path]:
+    """Return the files of a directory by their names without compression suffixes."""
+    if not data.is_dir():
+        raise FileNotFoundError(f"There is no directory {data}. Give the probe's data directory.")
+    files = [path for path in sorted(data.iterdir()) if path.is_file()]
+    return {path.stem if path.suffix.lower() in COMPRESSIONS else path.name: path for path in files}

@@ -1,0 +1,102 @@
+"""Data whose words are not those of the biLM's tokenizer."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from elmokit.errors import InputError
+from elmokit.tasks import task as word_units
+from elmokit.tasks.task import TaskText, usual_units, warn_of_units
+from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
+
+from ...builders.task_models import toy_model
+
+SIMPLE = build_tokenizer("simple")
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_before():
+    word_units.warn_once.cache_clear()
+
+
+def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
+    fits = ("I", "sat", "by", "the", "U.S.,")
+    splits = ("sat.", "by,", "river")
+    warn_of_units(Path("fits.txt"), fits, "words", SIMPLE, has_bilm=True)
+    assert not caplog.records
+    for _ in range(2):
+        warn_of_units(Path("other.txt"), splits, "words", SIMPLE, has_bilm=True)
+    (record,) = caplog.records
+    assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in record.getMessage()
+    assert "the biLM has not seen" in record.getMessage()
+    assert "morphemes" not in record.getMessage()
+    warn_of_units(Path("ko.txt"), splits, "words", SIMPLE, has_bilm=False, option="--units x")
+    assert "--units x" in caplog.messages[-1]
+    assert "the biLM has not seen" not in caplog.messages[-1]
+
+
+def test_morphemes_need_a_tokenizer_that_makes_them(caplog):
+    warn_of_units(Path("ko.txt"), ["하늘"], "morphemes", SIMPLE, has_bilm=True)
+    assert "the tokenizer 'simple' makes none" in caplog.text
+
+
+class Morphemes(WhitespaceTokenizer):
+    name = "korean"
+
+
+@pytest.mark.parametrize(
+    ("lemma", "xpos", "tokenizer", "units"),
+    [
+        ("고향+은", "ncn+jxt", Morphemes(), "morphemes"),
+        ("고향+은", "ncn+jxt", SIMPLE, "words"),
+        ("고향", "ncn", Morphemes(), "words"),  # no word has several morphemes
+        ("고향+은", "ncn", Morphemes(), "words"),  # a plus sign inside a word
+        ("_", "_", Morphemes(), "words"),
+    ],
+)
+def test_the_units_of_a_treebank_are_the_tokenizers_if_it_has_them(
+    lemma, xpos, tokenizer, units, tmp_path
+):
+    path = tmp_path / "train.conllu"
+    path.write_text(f"1\t고향은\t{lemma}\tNOUN\t{xpos}\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    assert usual_units(path, tokenizer) == units
+
+
+PAIRS = [("I sat", "I slept"), ("I sat", "I woke"), ("by the river", "I sat")]
+
+
+@pytest.fixture
+def model(tmp_path):
+    toy_model().save(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    (tmp_path / "data").mkdir()
+    rows = [{"premise": a, "hypothesis": b, "label": "yes"} for a, b in PAIRS]
+    for split in ("train", "dev"):
+        path = tmp_path / "data" / f"{split}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return tmp_path / "data"
+
+
+def test_sentences_come_in_order(model, pairs):
+    text = TaskText.of_model("nli", model)
+    (path,) = text.files([pairs], "train")
+    assert path == pairs / "train.jsonl"
+    assert list(text.read(path)) == [
+        ("I", "sat"), ("I", "slept"), ("I", "sat"), ("I", "woke"), ("by", "the", "river"),
+        ("I", "sat"),
+    ]  # fmt: skip
+    assert text.name == "nli, words"
+
+
+def test_morphemes_are_read_if_asked_for(model, tmp_path):
+    path = tmp_path / "ko.conllu"
+    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    assert list(TaskText.of_model("pos", model, units="morphemes").read(path)) == [("나", "는")]
+    with pytest.raises(InputError, match=r"units='morphemes'.* nli"):
+        TaskText.of_model("nli", model, units="morphemes")

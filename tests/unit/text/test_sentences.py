@@ -1,0 +1,85 @@
+"""Tokenizing in several processes gives what one process gives."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from elmokit.corpus.shards import MANIFEST_NAME
+from elmokit.corpus.text_shards import TextConfig, TextShards
+from elmokit.files.sources import describe_files
+from elmokit.files.text_reader import ReadReport
+from elmokit.text import sentences as sentences_module
+from elmokit.text.sentences import Workers, tokenize_lines
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
+
+LINES = [
+    "The bank, by the river. It’s old!", "김민수는 서울에 갔다. 배를 먹었다.", "   ", "x" * 700,
+    "one\u2028two\x1dthree\x1cfour", "\u200b", "한국어 English 섞어 쓰기 🙂.", "``quoted''",
+] * 30  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(sentences_module, "BLOCK_CHARACTERS", 500)
+
+
+def test_shards_have_the_same_bytes(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(line for line in LINES if line.strip()), encoding="utf-8")
+    made = []
+    for num_workers in (1, 3):
+        config = TextConfig(tokenizer=TokenizerConfig(name="simple"), tokens_per_shard=400)
+        shards = TextShards(config, "plain-1", workers=Workers(num_workers))
+        target, held = tmp_path / f"shards-{num_workers}", tmp_path / f"held-{num_workers}"
+        shards.make(describe_files([text]), target, held_out_dir=held)
+        assert (target / MANIFEST_NAME).exists()
+        made.append({
+            f"{folder.name[:4]}/{path.name}": path.read_bytes()
+            for folder in (target, held) for path in sorted(folder.iterdir())
+        })  # fmt: skip
+    assert made[0] == made[1]
+    assert len(made[0]) > 4
+
+
+def test_a_reader_that_stops_early_leaves_no_process():
+    import multiprocessing
+
+    tokenizer = build_tokenizer("simple")
+    stream = tokenize_lines(LINES * 50, tokenizer, "NFC", ReadReport(), workers=Workers(2))
+    assert next(stream)
+    stream.close()
+    assert not multiprocessing.active_children()
+
+
+def test_workers_end_with_a_main_process_that_is_killed(tmp_path):
+    code = """
+import os, sys, time
+from elmokit.text.sentences import Workers
+def work(block):
+    return os.getpid()
+def make():
+    return work
+if __name__ == "__main__":
+    print(next(Workers(2).map(make, range(20))), flush=True)
+    time.sleep(60)
+"""
+    script = tmp_path / "main.py"
+    script.write_text(code, encoding="utf-8")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as main:
+        worker = int(main.stdout.readline())
+        main.kill()
+    for _ in range(200):
+        if not _is_running(worker):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"process {worker} still runs")
+
+
+def _is_running(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+            return file.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False

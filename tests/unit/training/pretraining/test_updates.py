@@ -1,0 +1,165 @@
+"""The pre-training loss on a window."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.corpus.stream import WindowStream
+from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors, row_dropout
+
+from ....builders.training_models import VOCAB, toy_model, toy_shards
+
+ROWS, STEPS = 4, 6
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    return toy_shards(tmp_path_factory.mktemp("shards") / "shards")
+
+
+def windows(shards, model, *, num=1, num_steps=STEPS):
+    """The first windows of the corpus, as tensors."""
+    stream = iter(
+        WindowStream(shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=num_steps)
+    )
+    word_input = model.config.char_cnn is None
+    return [
+        WindowTensors.from_batch(next(stream)[0], word_input=word_input, device=torch.device("cpu"))
+        for _ in range(num)
+    ]
+
+
+def loss_of(model, *, dropout=0.0, seed=0, num_rows=ROWS, first_row=0):
+    return BiLMLoss(
+        model, model.softmax, dropout=dropout, seed=seed, num_rows=num_rows, first_row=first_row
+    )
+
+
+def zeros(model, num_rows=ROWS):
+    return BiLMState.zeros(model.config.lstm, num_rows)
+
+
+def rows_of(batch, rows):
+    """Some rows of a window, as another process would have them."""
+    return WindowTensors(
+        batch.token_ids,
+        batch.forward_inputs[rows],
+        batch.backward_inputs[rows],
+        batch.forward_targets[rows],
+        batch.backward_targets[rows],
+    )
+
+
+@pytest.mark.parametrize("word_input", [False, True])
+def test_equals_a_plain_computation(shards, word_input):
+    model = toy_model(word_input=word_input)
+    (batch,) = windows(shards, model)
+    forward, backward, state = loss_of(model)(batch, zeros(model), 0)
+    for loss, direction, inputs, targets in (
+        (forward, "forward", batch.forward_inputs, batch.forward_targets),
+        (backward, "backward", batch.backward_inputs, batch.backward_targets),
+    ):
+        start = zeros(model).direction(direction)
+        outputs, last = model.run_direction(
+            direction, model.encode_tokens(batch.token_ids)[inputs], state=start
+        )
+        logits = outputs[-1] @ model.softmax.weight.T + model.softmax.bias
+        expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten() - 1)
+        torch.testing.assert_close(loss, expected)
+        torch.testing.assert_close(state.direction(direction)[1], last[1])
+
+
+class TestRandomness:
+    """Dropout and candidates are functions of seed and step."""
+
+    def losses(self, shards, *, step, seed=0, dropout=0.3):
+        model = toy_model(softmax=SoftmaxConfig(num_samples=6))
+        (batch,) = windows(shards, model)
+        forward, backward, _ = loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)
+        return forward.item(), backward.item()
+
+    @pytest.mark.parametrize("dropout", [0.0, 0.3])
+    def test_another_step_or_seed_draws_anew(self, shards, dropout):
+        first = self.losses(shards, step=5, dropout=dropout)
+        assert self.losses(shards, step=6, dropout=dropout) != first
+        assert self.losses(shards, step=5, seed=1, dropout=dropout) != first
+
+    def test_two_processes_have_the_loss_of_one(self, shards):
+        """Each has half of the rows and drops what one process would drop there."""
+        model = toy_model()
+        (batch,) = windows(shards, model)
+        start = zeros(model, 2)
+        whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
+        halves = [
+            loss_of(model, dropout=0.3, first_row=first)(
+                rows_of(batch, slice(first, first + 2)), start, 3
+            )
+            for first in (0, 2)
+        ]
+        for part in (0, 1):
+            mean = (halves[0][part] + halves[1][part]) / 2
+            torch.testing.assert_close(mean, whole[part])
+        cells = torch.cat([half[2].cell for half in halves], dim=2)
+        torch.testing.assert_close(cells, whole[2].cell)
+
+
+def test_rows_that_restart_begin_at_the_zero_state(shards):
+    model = toy_model()
+    first, second = windows(shards, model, num=2)
+    _, _, state = loss_of(model)(first, zeros(model), 0)
+    restarts = torch.tensor([True, False, True, False])
+    restarted = dataclasses.replace(second, restarts=restarts)
+    _, _, ours = loss_of(model)(restarted, state, 1)
+    _, _, carried = loss_of(model)(second, state, 1)
+    _, _, fresh = loss_of(model)(second, zeros(model), 1)
+    for name in ("hidden", "cell"):
+        value = getattr(ours, name)
+        torch.testing.assert_close(value[:, :, restarts], getattr(fresh, name)[:, :, restarts])
+        torch.testing.assert_close(value[:, :, ~restarts], getattr(carried, name)[:, :, ~restarts])
+        assert not torch.allclose(value, getattr(carried, name))
+
+
+def test_a_sampled_softmax_can_be_trained_against_all_words(shards):
+    settings = SoftmaxConfig(kind="sampled", num_samples=3)
+    sampled, full = toy_model(softmax=settings), toy_model()
+    (batch,) = windows(shards, full)
+    loss = loss_of(sampled)
+    expected = loss_of(full)(batch, zeros(full), 0)[:2]
+    assert (loss(batch, zeros(full), 0)[0] - expected[0]).abs() > 0.01
+    loss.exact = True
+    for ours, wanted in zip(loss(batch, zeros(full), 0)[:2], expected, strict=True):
+        torch.testing.assert_close(ours, wanted)
+
+
+class TestPaddingOfTheWords:
+    """Windows hold ever another number of distinct words; their tensors come in few sizes."""
+
+    @pytest.mark.parametrize("word_input", [False, True])
+    def test_losses_and_gradients_are_those_without_it(self, shards, word_input):
+        model = toy_model(word_input=word_input)
+        (batch,) = windows(shards, model)
+        found = {}
+        for num_padding in (0, 5):
+            pad = batch.token_ids.new_zeros(num_padding, *batch.token_ids.shape[1:])
+            padded = dataclasses.replace(batch, token_ids=torch.cat((batch.token_ids, pad)))
+            model.zero_grad()
+            forward, backward, _ = loss_of(model)(padded, zeros(model), 0)
+            (forward + backward).backward()
+            gradients = [parameter.grad for parameter in model.parameters()]
+            found[num_padding] = [forward.detach(), backward.detach(), *gradients]
+        torch.testing.assert_close(found[5], found[0])
+
+
+def dropout_of(probability=0.5, *, seed=1, num_rows=6, first_row=0):
+    return row_dropout(
+        probability, seed=seed, num_rows=num_rows, first_row=first_row, device=torch.device("cpu")
+    )
+
+
+def test_values_are_dropped_at_the_asked_rate_and_the_rest_scaled_up():
+    dropped = dropout_of(0.2, num_rows=50)(torch.ones(50, 20, 30))
+    assert sorted(set(dropped.flatten().tolist())) == pytest.approx([0.0, 1.25])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.2, abs=0.01)
