@@ -213,6 +213,7 @@ def _seed_errors(
         variances[number] = observed[number].var(ddof=1)
         deviations = resampled[number] - resampled[number].mean(axis=1, keepdims=True)
         of_units[number] = deviations.var(axis=0).sum() / (counts[number] - 1)
+    # resampling n units shows (n - 1) / n of their variance
     of_units *= num_units / max(1, num_units - 1)
     for values in (variances, of_units):
         values[~known] = values[known].sum()  # of the other condition
@@ -225,6 +226,8 @@ def _seed_errors(
     # Satterthwaite's squares find a difference too often where a condition has two seeds (10 %)
     power = 1 if counts[known].min() == 2 else 2
     freedom = total**power / (parts**power / freedoms).sum()
+    # few runs know the variance only roughly, so it is drawn, too; the share of the units, which
+    # the resampling has already added, is taken off
     totals = total * freedom / generator.chisquare(freedom, size=len(resampled[0]))
     of_means = np.maximum(0.0, totals - (of_units * [not new_is_fixed, True] / counts).sum())
     return generator.standard_normal(len(of_means)) * np.sqrt(of_means)

@@ -107,6 +107,7 @@ def _measures(
     within_a, within_b, between = _sums(vectors, members)
     prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
     sums = _sums(uses, members)
+    # how many of the first part's occurrences each cluster has
     of_a = members @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
     divergences = jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m)
     return np.stack([1 - sums[2] / (n * m), 1 - prototypes, divergences]), sums
@@ -133,6 +134,7 @@ def _sums(
     """Return the sums of the cosines within the members, within the others, and between them."""
     cosines = vectors @ vectors.T
     sums = members @ cosines  # (rounds, N)
+    # all pairs of all divisions come from one product, so no division needs its own matrix
     within = (sums * members).sum(axis=1)
     between = (sums * (1 - members)).sum(axis=1)
     return within, cosines.sum() - within - 2 * between, between

@@ -75,6 +75,7 @@ def viterbi(
     order = np.argsort(-lengths, kind="stable")  # by falling length: rows of a step are the first
     steps = np.ascontiguousarray(logits[order].swapaxes(0, 1), dtype=np.float64)  # (T, B, Y)
     running = keep.sum(axis=0)  # rows of each step
+    # the last two rows and columns of `allowed` are the states before and after the sentence
     best = np.where(allowed[-2, :-2], steps[0], -np.inf)
     into = np.ascontiguousarray(moves.T)  # (Y after, Y before)
     back = np.zeros((num_steps, num_rows, num_tags), dtype=np.intp)  # the best tag before each tag
@@ -88,6 +89,7 @@ def viterbi(
     rows, last = np.arange(num_rows), best.argmax(axis=1)
     scores = np.zeros(num_rows)
     scores[order] = np.where(lengths[order] > 0, best[rows, last], 0)
+    # back from the longest sentence: a row joins at its own last step, with its last tag
     for t in reversed(range(num_steps)):
         count = running[t]
         tags[order[:count], t] = last[:count]

@@ -188,6 +188,7 @@ class Batcher:
         """
         if not jobs:  # its client has just left
             return []
+        # a batch has one computation; if others wait, the next one is theirs
         others = [job for job in jobs if job.computation is not self._last_computation]
         self._last_computation = (others or jobs)[0].computation
         jobs = [job for job in jobs if job.computation is self._last_computation]
