@@ -1,16 +1,14 @@
 """Tensors of files: checked for type and value; modules that take no memory."""
 
 import re
-from typing import get_args
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
 
 from elmokit.errors import FormatError
-from elmokit.weights.arrays import SCALE, Storage, mismatch, pack, round_to, unpack_all
+from elmokit.weights.arrays import mismatch
 from elmokit.weights.model_dir import WithoutStorage, read_tensors
 
 
@@ -57,42 +55,3 @@ def test_modules_without_storage_take_the_tensors_that_are_assigned():
     small.load_state_dict(tensors, assign=True)
     assert all(parameter.requires_grad for parameter in small.parameters())
     assert not nn.Linear(2, 2).weight.is_meta
-
-
-@pytest.fixture
-def weight():
-    rows = np.random.default_rng(1).standard_normal((40, 16, 3), dtype=np.float32)
-    rows *= np.logspace(-6, 4, 40, dtype=np.float32).reshape(-1, 1, 1)
-    rows[7] = 0
-    return rows
-
-
-@pytest.mark.parametrize("storage", get_args(Storage))
-def test_rounded_weights_come_back_bit_for_bit(weight, storage):
-    rounded = round_to(weight, storage)
-    assert np.array_equal(round_to(rounded, storage), rounded)
-    assert np.array_equal(unpack_all(pack({"w": rounded}, storage))["w"], rounded)
-
-
-@pytest.mark.parametrize(("storage", "half"), [("int8", 1 / 254), ("int6", 1 / 62)])
-def test_integers_move_no_weight_by_more_than_half_a_step_of_its_row(weight, storage, half):
-    largest = np.abs(weight).max((1, 2), keepdims=True)
-    error = np.abs(round_to(weight, storage) - weight)
-    assert (error <= largest * half * 1.004).all()
-    assert error.max() > 0
-
-
-def test_int8_stores_one_byte_a_weight_and_a_scale_a_row(weight):
-    packed = pack({"w": round_to(weight, "int8"), "b": weight[0, 0]}, "int8")
-    assert packed["w"].dtype == np.int8
-    assert packed["w" + SCALE].shape == (40,)
-    assert np.array_equal(packed["b"], weight[0, 0])  # vectors are not worth rounding
-
-
-@pytest.mark.parametrize(
-    ("storage", "value"), [("float16", 7e4), ("int8", float("inf")), ("int8", float("nan"))]
-)
-def test_numbers_beyond_the_format_are_refused(weight, storage, value):
-    weight[3, 2, 1] = value
-    with pytest.raises(ValueError, match=r"finite"):
-        round_to(weight, storage)
