@@ -281,6 +281,10 @@ BOMBS: dict[str, Callable[[Path], object]] = {
     "npz-zeros": compressed_member,
     "parquet-zeros": parquet_table(one_long_row, use_dictionary=False, compression="zstd"),
     "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
+    "parquet-page": parquet_table(
+        lambda: {"text": pa.array(["x" * 1_000_000] * 600)}, name="text.parquet",
+        use_dictionary=False, compression="zstd", data_page_size=1 << 30,
+    ),
     "parquet-prefixes": parquet_table(
         lambda: {"text": pa.array(["x" * 10_000_000] * 100)}, name="text.parquet",
         use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},

@@ -33,6 +33,8 @@ _SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
 """By which a file is known, at least one line."""
 _ROWS_TOGETHER = 256
 """Rows of Parquet in memory."""
+_MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
+"""Of a row group: more bytes of text than this, and this many times those stored, are not read."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _COLUMN_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
@@ -268,6 +270,12 @@ class TextRecords:
                 raise FormatError(
                     f"{self.path}: column {self._text_field!r} must hold strings, got {kind}."
                 )
+            column = [file.schema.column(k).path for k in range(len(file.schema))].index(fields[0])
+            for group in range(file.num_row_groups):
+                stored = file.metadata.row_group(group).column(column)
+                size, num_bytes = stored.total_uncompressed_size, stored.total_compressed_size
+                if size > _MAX_STATED_BYTES + _MAX_COMPRESSION * num_bytes:
+                    raise ValueError(f"row group {group} states {size:,} bytes of text")
             for batch in file.iter_batches(_ROWS_TOGETHER, columns=fields):
                 texts = batch.column(self._text_field)
                 if not arrow.types.is_dictionary(texts.type):  # whose values may recur
