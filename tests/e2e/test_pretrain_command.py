@@ -115,7 +115,7 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     """
     settings = (
         "model.dropout=0.1", "train.batch_growth=[[0.5, 24]]", "train.zero_state_share=0.2",
-        "train.ema_decay=0.9", "train.checkpoint_steps=5",
+        "train.ema_decay=0.9", "train.checkpoint_steps=5", "train.precision=fp32",
     )  # fmt: skip
     options = [*TOY, "--tokens", "8000", *(part for one in settings for part in ("--set", one))]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
