@@ -17,7 +17,7 @@ from elmokit.inference.results import LSTMState
 from elmokit.kernels.layers import PackedLinear, fp32_empty
 from elmokit.kernels.library import load_kernels
 from elmokit.tasks.inputs.layer_cache import Sentence
-from elmokit.tasks.inputs.settings import CHARACTER_CNN
+from elmokit.tasks.inputs.settings import CHARACTER_CNN, MixPosition
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import TaskRunConfig
@@ -31,7 +31,7 @@ from elmokit.weights.model_files import TrainedMixes
 
 STATIC_WEIGHT = "inputs.static.weight"
 _SCALE = "inputs.static.gammas"
-_CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.0."
+_CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.{}."
 _TRANSITIONS = "crf.transitions"
 _WITH_CRF = "tagger.CRFTagger"
 
@@ -40,12 +40,12 @@ Batch = tuple[Sequence[Sentence], Sequence[np.ndarray] | None]
 
 
 def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
-    """Tell whether a run is a tagger that is computed here; others need PyTorch."""
+    """Tell whether a run is a tagger or a classifier of texts; others need PyTorch."""
     return (
-        task.network in ("tagger.Tagger", _WITH_CRF)
+        task.network in ("tagger.Tagger", _WITH_CRF, "classifier.BCN")
         and device == "cpu"
         and not config.train.finetune_bilm
-        and config.inputs.embeddings != "static_projected"
+        and config.inputs.embeddings not in ("static_projected", "static_output")
     )
 
 
@@ -73,7 +73,7 @@ class FrozenTagger:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parameters; they are packed again."""
-        return FrozenTagger, (self._config, self._labels, self._bilm, self.static, self.arrays())
+        return type(self), (self._config, self._labels, self._bilm, self.static, self.arrays())
 
     @property
     def num_parameters(self) -> int:
@@ -125,16 +125,19 @@ class FrozenTagger:
     ) -> np.ndarray:  # fmt: skip
         """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
         rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
-        x = self._inputs([word for words in sentences for word in words], layers)
+        x = self._inputs(sentences, layers)
         for engine in self._engines:
-            x = _read(engine, x, rows)
+            x = read_both_ways(engine, x, rows)
         if self._to_tags is None:
             return linear(x, self._arrays["to_tags.weight"], self._arrays["to_tags.bias"])
         return self._to_tags(x, fp32_empty(len(x), len(self._labels)))
 
-    def _inputs(self, words: list[str], layers: Sequence[np.ndarray] | None) -> np.ndarray:
-        """Return what the first LSTM layer reads: (P, X)."""
+    def _inputs(
+        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
+    ) -> np.ndarray:
+        """Return what the network reads at all words, one sentence after the other: (P, X)."""
         # Each distinct word is encoded once, however often it occurs.
+        words = [word for sentence in sentences for word in sentence]
         numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
         index = np.array([numbers[word] for word in words], dtype=np.intp)
         parts = []
@@ -144,16 +147,34 @@ class FrozenTagger:
         if self.settings.characters:
             ids = self._bilm.char_vocab.encode_words(list(numbers))
             parts.append(self._engines[0].encode_tokens(ids)[index])
-        if self._mixes is not None:
-            assert layers is not None
-            choice = self.settings.sources.layers or ""
-            wanted = {"top": slice(-1, None), "layer0": slice(1)}.get(choice, slice(None))
-            values = np.concatenate([each.transpose(1, 0, 2)[wanted] for each in layers], axis=1)
-            parts.append(self._mixes.mix(0, values.astype(np.float32, copy=False)))
+        if "input" in self.settings.mix_positions:
+            parts.append(self._mixture("input", layers))
         return np.concatenate(parts, axis=1)
+
+    def _mixture(self, position: MixPosition, layers: Sequence[np.ndarray] | None) -> np.ndarray:
+        """Return a mixture of layers at all words: (P, 2D)."""
+        assert layers is not None
+        assert self._mixes is not None
+        choice = self.settings.sources.layers or ""
+        wanted = {"top": slice(-1, None), "layer0": slice(1)}.get(choice, slice(None))
+        values = np.concatenate([each.transpose(1, 0, 2)[wanted] for each in layers], axis=1)
+        number = self.settings.mix_positions.index(position)
+        return self._mixes.mix(number, values.astype(np.float32, copy=False))
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the names and shapes of all parameters."""
+        shapes, width = self._input_shapes()
+        for number, dim in enumerate(self._config.hidden_dims):
+            shapes |= lstm_shapes(f"encoder.layers.{number}", width, dim)
+            width = 2 * dim
+        num_tags = len(self._labels)
+        shapes |= linear_shapes("to_tags", width, num_tags)
+        if find_task(self._config.task).network == _WITH_CRF:
+            shapes[_TRANSITIONS] = (num_tags, num_tags)
+        return shapes
+
+    def _input_shapes(self) -> tuple[dict[str, tuple[int, ...]], int]:
+        """Return the names and shapes of the parameters of the inputs, and the inputs' width."""
         inputs, shapes, width = self.settings, {}, 0
         if self.static is not None:
             shapes[STATIC_WEIGHT] = self.static.values.shape
@@ -169,42 +190,38 @@ class FrozenTagger:
         if inputs.has_layers:
             is_whole = inputs.sources.layers in ("mix", "average")
             num_layers = self._bilm.num_layers if is_whole else 1
-            shapes |= {f"{_MIX}mix_weights": (num_layers,), f"{_MIX}gamma": ()}
-            width += self._bilm.dim
-        for number, dim in enumerate(self._config.hidden_dims):
-            for direction in ("", "_reverse"):
-                name = f"encoder.layers.{number}.{{}}_l0{direction}".format
-                shapes[name("weight_ih")] = (4 * dim, width)
-                shapes[name("weight_hh")] = (4 * dim, dim)
-                shapes |= {name(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
-            width = 2 * dim
-        num_tags = len(self._labels)
-        shapes |= {"to_tags.weight": (num_tags, width), "to_tags.bias": (num_tags,)}
-        if find_task(self._config.task).network == _WITH_CRF:
-            shapes[_TRANSITIONS] = (num_tags, num_tags)
-        return shapes
+            for number in range(len(inputs.mix_positions)):
+                mix = _MIX.format(number)
+                shapes |= {f"{mix}mix_weights": (num_layers,), f"{mix}gamma": ()}
+            width += self._bilm.dim * ("input" in inputs.mix_positions)
+        return shapes, width
 
     def _prepare(self) -> None:
         """Pack the parameters."""
-        arrays, inputs = self._arrays, self.settings
+        arrays, kernels = self._arrays, load_kernels()
+        self._prepare_mixes()
         self._search = TagSearch(self._labels, "bioul" if _TRANSITIONS in arrays else None)
-        self._mixes = None
-        if inputs.has_layers:
-            assert inputs.layer_norm is not None
-            self._mixes = TrainedMixes(
-                mix_weights=arrays[f"{_MIX}mix_weights"][None],
-                gammas=arrays[f"{_MIX}gamma"].reshape(1),
-                layer_norm=inputs.layer_norm,
-            )
-        dims = self._config.hidden_dims
-        self._engines = [self._engine(number, dim) for number, dim in enumerate(dims)]
-        kernels = load_kernels()
+        self._engines = [
+            self._engine(f"encoder.layers.{number}", dim, reads_characters=number == 0)
+            for number, dim in enumerate(self._config.hidden_dims)
+        ]
         weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
         self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
 
-    def _engine(self, number: int, dim: int) -> Engine:
-        """Return one layer of biLSTM; the first has the character CNN for its token layer."""
-        has_characters = number == 0 and self.settings.characters
+    def _prepare_mixes(self) -> None:
+        self._mixes = None
+        if self.settings.has_layers:
+            assert self.settings.layer_norm is not None
+            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
+            self._mixes = TrainedMixes(
+                mix_weights=np.stack([self._arrays[f"{mix}mix_weights"] for mix in mixes]),
+                gammas=np.stack([self._arrays[f"{mix}gamma"] for mix in mixes]),
+                layer_norm=self.settings.layer_norm,
+            )
+
+    def _engine(self, layer: str, dim: int, *, reads_characters: bool) -> Engine:
+        """Return a layer of biLSTM; the first has the character CNN for its token layer."""
+        has_characters = reads_characters and self.settings.characters
         lstm = LSTMConfig(
             num_layers=1, cell_dim=dim, projection_dim=dim, cell_clip=None, projection_clip=None,
             skip_connections=False,
@@ -223,7 +240,7 @@ class FrozenTagger:
             }
         # PyTorch's LSTM has its gates in the order of a biLM's.
         for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
-            name = f"encoder.layers.{number}.{{}}_l0{direction}".format
+            name = f"{layer}.{{}}_l0{direction}".format
             bias = self._arrays[name("bias_ih")] + self._arrays[name("bias_hh")]
             bias[dim : 2 * dim] -= np.float32(FORGET_OFFSET)  # a biLM adds it when it runs
             arrays[f"{stack}.0.bias"] = bias
@@ -232,7 +249,21 @@ class FrozenTagger:
         return Engine(build_network(config, arrays, precision="fp32", device="cpu"))
 
 
-def _read(engine: Engine, x: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:
+def lstm_shapes(layer: str, input_dim: int, dim: int) -> dict[str, tuple[int, ...]]:
+    """Return the names and shapes of the parameters of a layer of biLSTM."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for direction in ("", "_reverse"):
+        name = f"{layer}.{{}}_l0{direction}".format
+        shapes |= {name("weight_ih"): (4 * dim, input_dim), name("weight_hh"): (4 * dim, dim)}
+        shapes |= {name(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
+    return shapes
+
+
+def linear_shapes(name: str, input_dim: int, dim: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": (dim, input_dim), f"{name}.bias": (dim,)}
+
+
+def read_both_ways(engine: Engine, x: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:
     """Run one layer in both directions: (P, X) -> (P, 2H)."""
     dim = engine.network.config.lstm.cell_dim
     state = LSTMState.zeros(engine.network.config.lstm, len(rows))

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from elmokit.tasks.formats.conll import TaggedSentence
+from elmokit.tasks.formats.labeled_texts import LabeledTexts
+from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
@@ -43,16 +45,42 @@ def build(model_dir):
             for name, parameter in network.named_parameters():
                 if "mix" in name or "gamma" in name or "bias" in name:
                     parameter.normal_(1.0, 0.5, generator=generator)
-        frozen = FrozenTagger(config, LABELS, bilm, static, network.arrays())
-        examples = [
-            TaggedSentence(tokens=tuple(text.split()), tags=("O",) * len(text.split()))
-            for text in TEXTS
-        ]
+        kind = FrozenClassifier if task == "sentiment" else FrozenTagger
+        frozen = kind(config, LABELS, bilm, static, network.arrays())
+        texts = [tuple(text.split()) for text in TEXTS]
+        examples = [TaggedSentence(tokens=words, tags=("O",) * len(words)) for words in texts]
+        if task == "sentiment":
+            examples = [
+                LabeledTexts(texts=(" ".join(t),), sentences=(t,), label="O") for t in texts
+            ]
         held = Examples(found, examples, bilm.layers_of(kept=False))
         maker = BatchMaker(config.inputs, bilm.char_vocab, static)
         return network, maker, frozen, held
 
     return build
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {},
+        {"static": STATIC, "static_scale": "learned", "positions": "input"},
+        {"positions": "output", "layer_norm": "token", "characters": True},
+        {"embeddings": "layer0"},
+        {"embeddings": "static", "static": STATIC},
+        {"embeddings": "none"},
+    ],
+    ids=str,
+)
+def test_a_classifier_answers_as_its_network(inputs, build):
+    network, maker, frozen, held = build("sentiment", hidden_dims=(6,), **inputs)
+    expected = predict(network, maker, held, with_probs=True)
+    answers = predict(frozen, frozen, held, with_probs=True)
+    assert [label for label, _ in answers] == [label for label, _ in expected]
+    for (_, probs), (_, other_probs) in zip(answers, expected, strict=True):
+        assert probs == pytest.approx(other_probs, abs=1e-5)
+    assert predict(frozen, frozen, held) == [label for label, _ in expected]
+    assert frozen.num_parameters == network.num_parameters
 
 
 def check_equal(answers, expected):

@@ -16,6 +16,7 @@ from elmokit.errors import InputError
 from elmokit.files.sources import damage
 from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
 from elmokit.tasks.formats.reading import Columns
+from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
 from elmokit.tasks.registry import find_task
@@ -55,7 +56,7 @@ in a file of static vectors, which is read as a whole each time."""
 class TaskRun:
     """A trained task model with its inputs. Use `TaskRun.load`.
 
-    On the CPU runs of ``pos`` and ``ner`` need no PyTorch (`FrozenTagger`).
+    On the CPU runs of ``pos``, ``ner`` and ``sentiment`` need no PyTorch (`FrozenTagger`).
     """
 
     def __init__(
@@ -151,7 +152,9 @@ class TaskRun:
             if needed > num_weights or len(set(labels)) < len(labels):
                 raise ValueError(f"{len(labels):,} `labels` and `hidden_dims`={list(hidden_dims)}")
             if is_frozen:
-                network = maker = FrozenTagger(config, labels, bilm, static, arrays)
+                is_classifier = task.network.startswith("classifier")
+                frozen = FrozenClassifier if is_classifier else FrozenTagger
+                network = maker = frozen(config, labels, bilm, static, arrays)
             else:
                 modules = import_module("elmokit.tasks.networks.encoder")
                 network = modules.build_network(task, config, labels, bilm, static)

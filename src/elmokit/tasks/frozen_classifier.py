@@ -1,0 +1,103 @@
+"""A trained classifier of texts (`BCN`) without PyTorch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from elmokit.inference.numpy_backend import linear
+from elmokit.tasks.frozen_tagger import (
+    Batch,
+    FrozenTagger,
+    linear_shapes,
+    lstm_shapes,
+    read_both_ways,
+)
+
+_ENCODER, _INTEGRATOR = "encoder.layers.0", "integrator.layers.0"
+
+
+class FrozenClassifier(FrozenTagger):
+    """The network of a run of `sentiment`.
+
+    Its equations are those of `elmokit.tasks.networks.classifier.BCN`, arguments and errors those
+    of `FrozenTagger`.
+    """
+
+    def answer(
+        self, batches: Sequence[Batch], examples: Sequence[Any], *, with_probs: bool
+    ) -> list[Any]:
+        """Return the label of each text, with probabilities a pair of label and these."""
+        ((sentences, layers),) = batches
+        logits = self._text_logits(sentences, layers)
+        labels = [self._labels[best] for best in logits.argmax(axis=1)]
+        if not with_probs:
+            return labels
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
+        probs = powers / powers.sum(axis=1, keepdims=True)
+        return [
+            (label, dict(zip(self._labels, row, strict=True)))
+            for label, row in zip(labels, probs.tolist(), strict=True)
+        ]
+
+    def _text_logits(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
+    ) -> np.ndarray:
+        """Return the scores of labels: (B, Y)."""
+        lengths = np.array([len(words) for words in sentences], dtype=np.int64)
+        ends = np.cumsum(lengths)[:-1]
+        width = 2 * self._config.hidden_dims[0]
+        pooled = np.zeros((len(sentences), 3 * width), dtype=np.float32)
+        if lengths.any():
+            rows = np.split(np.arange(lengths.sum()), ends)
+            x = np.maximum(self._linear("to_width", self._inputs(sentences, layers)), 0)
+            x = read_both_ways(self._engines[0], x, rows)
+            if "output" in self.settings.mix_positions:
+                x = np.concatenate([x, self._mixture("output", layers)], axis=1)
+            attended = np.concatenate([_attended(text) for text in np.split(x, ends)])
+            x = np.concatenate([x, x - attended, x * attended], axis=1)
+            x = read_both_ways(self._engines[1], x, rows)
+            for number, text in enumerate(np.split(x, ends)):
+                if len(text):  # the vector of an empty text is 0
+                    pooled[number] = self._pooled(text)
+        return self._linear("to_labels", np.maximum(self._linear("hidden", pooled), 0))
+
+    def _pooled(self, text: np.ndarray) -> np.ndarray:
+        """Return maximum, mean and weighted mean of a text's positions: (N, X) -> (3X,)."""
+        weights = _softmax(text @ self._arrays["pool.score.weight"][0])
+        return np.concatenate([text.max(axis=0), text.mean(axis=0), weights @ text])
+
+    def _linear(self, name: str, x: np.ndarray) -> np.ndarray:
+        return linear(x, self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"])
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        shapes, input_dim = self._input_shapes()
+        width = self._config.hidden_dims[0]
+        encoded = 2 * width + self._bilm.dim * ("output" in self.settings.mix_positions)
+        return (
+            shapes
+            | linear_shapes("to_width", input_dim, width)
+            | lstm_shapes(_ENCODER, width, width)
+            | lstm_shapes(_INTEGRATOR, 3 * encoded, width)
+            | {"pool.score.weight": (1, 2 * width)}
+            | linear_shapes("hidden", 6 * width, width)
+            | linear_shapes("to_labels", width, len(self._labels))
+        )
+
+    def _prepare(self) -> None:
+        self._prepare_mixes()
+        width = self._config.hidden_dims[0]
+        self._engines = [
+            self._engine(_ENCODER, width, reads_characters=True),
+            self._engine(_INTEGRATOR, width, reads_characters=False),
+        ]
+
+
+def _attended(text: np.ndarray) -> np.ndarray:
+    """Return the mean of a text's positions that each of them attends to: (N, X) -> (N, X)."""
+    return _softmax(text @ text.T / text.shape[1] ** 0.5) @ text
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
+    return powers / powers.sum(axis=-1, keepdims=True)
