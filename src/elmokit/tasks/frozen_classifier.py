@@ -13,6 +13,7 @@ from elmokit.tasks.frozen_tagger import (
     lstm_shapes,
     read_both_ways,
 )
+from elmokit.tasks.inputs.layer_cache import Sentence
 
 _ENCODER, _INTEGRATOR = "encoder.layers.0", "integrator.layers.0"
 
@@ -41,7 +42,7 @@ class FrozenClassifier(FrozenTagger):
         ]
 
     def _text_logits(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
+        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
     ) -> np.ndarray:
         """Return the scores of labels: (B, Y)."""
         lengths = np.array([len(words) for words in sentences], dtype=np.int64)
