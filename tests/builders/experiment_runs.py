@@ -1,7 +1,6 @@
 """Planned runs and results for the tests of experiments."""
 
-from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import RunResult
+from elmokit.experiments.runs import PlannedRun, RunResult
 
 
 def planned(condition="static", *, task="nli", dataset="pairs", share=1.0, seed=0, **facts):

@@ -4,16 +4,14 @@ Differences are tested by a hierarchical bootstrap over seeds and sampling units
 task's (paragraphs, documents, sentences): see `elmokit.metrics.bootstrap`.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import Outcome, RunResult
+from elmokit.experiments.runs import Outcome, PlannedRun, RunResult
 from elmokit.metrics.bootstrap import RunCounts, SeedSummary, bootstrap_gain, holm, summarize_seeds
 from elmokit.tasks.registry import TASKS, find_task
 
@@ -56,8 +54,7 @@ class Difference:
     condition: str
     reference: str
     gain: float
-    low: float | None
-    """Lower end of the interval of the gain or of its change; none: it has no ends."""
+    low: float | None  # end of the interval of the gain or of its change; none: it has no ends
     high: float | None
     p_value: float
     adjusted_p: float = 1.0
@@ -84,7 +81,7 @@ class Findings:
     """In plan order; a run without a result may say why."""
     reference: str | None
     # the report is written after every run, and a test takes a second: tests by cells and seeds
-    known: dict[object, Any] = field(default_factory=dict)
+    known: dict[object, Difference] = field(default_factory=dict)
     scored: str = "the dev set"
     is_tuned: bool = False
 
@@ -97,9 +94,13 @@ class Findings:
         return list(dict.fromkeys(run.condition for run, _ in self.runs))
 
     @cached_property
+    def num_planned(self) -> Counter[tuple[Row, str]]:
+        return Counter(((run.task, run.dataset, run.share), run.condition) for run, _ in self.runs)
+
+    @cached_property
     def rows(self) -> list[Row]:
         """Tasks in plan order, each with its shares from the largest on."""
-        rows = dict.fromkeys((run.task, run.dataset, run.share) for run, _ in self.runs)
+        rows = dict.fromkeys(row for row, _ in self.num_planned)
         tasks = list(dict.fromkeys(row[:2] for row in rows))
         return sorted(rows, key=lambda row: (tasks.index(row[:2]), -row[2]))
 
@@ -114,8 +115,7 @@ class Findings:
     @cached_property
     def comparisons(self) -> list[Difference]:
         """Every condition against the reference, where both have a result."""
-        pairs = [pair for row in self.rows for pair in self._pairs(row)]
-        return self._adjusted([self._once(*pair) for pair in pairs])
+        return self._adjusted([self._once(*pair) for row in self.rows for pair in self._pairs(row)])
 
     @cached_property
     def gain_changes(self) -> list[Difference]:
@@ -137,15 +137,11 @@ class Findings:
         cells = [self.cells.get((task, dataset, share, condition)) for share in shares]
         return [cell for cell in cells if cell is not None]
 
-    def num_planned(self, row: Row, condition: str) -> int:
-        keys = [(run.task, run.dataset, run.share, run.condition) for run, _ in self.runs]
-        return keys.count((*row, condition))
-
     def _pairs(self, row: Row) -> list[tuple[Cell, Cell]]:
         base = self.cells.get((*row, self.reference or ""))
-        cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
         if base is None or base.task not in TASKS:
             return []
+        cells = [self.cells.get((*row, name)) for name in self.conditions if name != self.reference]
         return [(cell, base) for cell in cells if cell is not None]
 
     def _once(self, *cells: Cell) -> Difference:
@@ -156,15 +152,16 @@ class Findings:
 
     def _adjusted(self, differences: Sequence[Difference]) -> list[Difference]:
         """Adjust p-values for the tasks that are planned with the same condition and share."""
-        families: dict[tuple[str, float], list[int]] = defaultdict(list)
+        families: dict[tuple[str, float], list[int]] = {}
         for number, difference in enumerate(differences):
-            families[difference.condition, difference.share].append(number)
+            families.setdefault((difference.condition, difference.share), []).append(number)
         adjusted = list(differences)
         for (condition, share), members in families.items():
             # runs that are still missing count as tests, or p would rise while they come in
-            rows = [row for row in self.rows if row[2] == share]
-            num_tests = sum(self.num_planned(row, condition) > 0 for row in rows)
-            p_values = holm([differences[n].p_value for n in members], num_tests=num_tests)
+            planned = [
+                row for row, name in self.num_planned if (name, row[2]) == (condition, share)
+            ]
+            p_values = holm([differences[n].p_value for n in members], num_tests=len(planned))
             for number, p_value in zip(members, p_values, strict=True):
                 adjusted[number] = replace(differences[number], adjusted_p=p_value)
         return adjusted

@@ -7,14 +7,14 @@ import math
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.probes.registry import find_probe
 
-MAX_EPOCHS, MAX_PATIENCE = 100, 20
-"""Limits for runs with few labels."""
+MAX_EPOCHS, MAX_PATIENCE = 100, 20  # limits for runs with few labels
 SEEDS, CONTROL_SEEDS = 3, 2
 """Seeds of a run where the table names none; of control conditions."""
 HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 1000
@@ -29,14 +29,39 @@ RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExperimentOptions:
+    """User options of an experiment."""
+
+    data_dir: Path  # has a folder for each data set
+    output: Path  # folder for the report; runs are stored in ``runs`` in it
+    resume: bool = False
+    """Go on if ``output`` holds this experiment; without it, such a folder is refused."""
+    model: str | None = None  # biLM; none: the packaged one of the experiment's language
+    vectors: Path | None = None  # static word vectors, ideally of the same text as the biLM
+    test_dir: Path | None = None
+    """Folder like ``data_dir`` with a test file for each task, on which finished runs are scored,
+    whatever ``minutes`` says."""
+    seeds: int | None = None  # of every task and condition; none: those of the settings
+    minutes: float | None = None  # time limit for the whole experiment
+    tasks: tuple[str, ...] = ()  # empty: all tasks of the experiment
+    tune: bool = False
+    """Try `RATE_FACTORS` for every condition with seed 0 and use the best on the held-out part."""
+    rates: Path | None = None
+    """Results of an earlier command, whose tuned learning rates are used instead of tuning."""
+    overrides: tuple[str, ...] = ()
+    """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
+    device: str = "auto"
+    cache_dir: Path | None = None  # of layers; none: the user's cache folder
+    command: str = ""  # the command line, for the report
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskSettings:
     """Training and data of a task in the experiments."""
 
     task: str
-    dataset: str
-    """Folder with one train… and one dev… file."""
-    content: str
-    """Content of the files, for error messages."""
+    dataset: str  # folder with one train… and one dev… file
+    content: str  # of the files, for error messages
     hidden_dims: tuple[int, ...]
     dropout: float | None = None
     epochs: int
@@ -47,8 +72,7 @@ class TaskSettings:
     max_train: int | None = None
     """Training examples to draw, after those that are held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
-    subset: str = "all"
-    """Part of the examples to use, for `Task.divide`."""
+    subset: str = "all"  # part of the examples to use, for `Task.divide`
     shares: tuple[float, ...] | None = None
     """The only label shares of this task; none: all of the experiment."""
 
@@ -73,12 +97,9 @@ class Condition:
     """A column of a table: how words are represented."""
 
     name: str
-    overrides: tuple[str, ...] = ()
-    """Dotted settings of `TaskRunConfig`."""
-    tasks: tuple[str, ...] = ()
-    """The only tasks with this condition; none: all of the experiment."""
-    is_control: bool = False
-    """A control has at most `CONTROL_SEEDS`."""
+    overrides: tuple[str, ...] = ()  # dotted settings of `TaskRunConfig`
+    tasks: tuple[str, ...] = ()  # the only ones with this condition; none: all of the experiment
+    is_control: bool = False  # a control has at most `CONTROL_SEEDS`
     tuned_as: str | None = None
     """Condition whose tuned learning rate this one gets; none: it is tuned itself."""
 
@@ -94,16 +115,13 @@ class Condition:
 class ProbeSettings:
     """A probe in an experiment: a run measures one family of vectors."""
 
-    kind: str
-    """Name in run ids and results."""
+    kind: str  # name in run ids and results
     name: str
     dataset: str
     content: str
-    usual_test_set: str | None = None
-    """Test set to use if the folder has several."""
+    usual_test_set: str | None = None  # to use if the folder has several
     max_train: int | None = None
-    reference: str
-    """Representation that the others are tested against."""
+    reference: str  # representation that the others are tested against
     families: tuple[str, ...]
 
     @property
@@ -117,21 +135,15 @@ class Experiment:
 
     name: str
     title: str
-    tables: tuple[str, ...] = ()
-    """Names in `elmokit.experiments.report.TABLES`."""
-    plot: str | None = None
-    """Name in `elmokit.experiments.report.PLOTS`."""
+    tables: tuple[str, ...] = ()  # names in `elmokit.experiments.tables`
+    plot: str | None = None  # name in `elmokit.experiments.report.PLOTS`
     tasks: tuple[TaskSettings, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    shares: tuple[float, ...] = (1.0,)
-    """Shares of the labels, the most important first."""
-    max_seeds: int | None = None
-    """Limit for the seeds that the settings of the tasks give."""
-    reference: str | None = None
-    """Condition that the others are compared with; none: nothing is compared."""
+    shares: tuple[float, ...] = (1.0,)  # of the labels, the most important first
+    max_seeds: int | None = None  # limit for the seeds that the settings of the tasks give
+    reference: str | None = None  # condition that the others are compared with
     language: str = "en"
-    probe: ProbeSettings | None = None
-    """Measured instead of tasks."""
+    probe: ProbeSettings | None = None  # measured instead of tasks
 
     def select_tasks(self, names: tuple[str, ...]) -> tuple[TaskSettings, ...]:
         """Return the named tasks in the experiment's order; without names, all."""
@@ -143,8 +155,7 @@ class Experiment:
 
 
 def _read() -> tuple[dict[str, TaskSettings], dict[str, Experiment]]:
-    text = files("elmokit").joinpath("data/experiments.toml").read_text(encoding="utf-8")
-    table = tomllib.loads(text)
+    table = tomllib.loads(files("elmokit").joinpath("data/experiments.toml").read_text("utf-8"))
     experiments = {}
     for name, values in table["experiments"].items():
         values["tasks"] = [table["tasks"][task] for task in values.get("tasks", ())]

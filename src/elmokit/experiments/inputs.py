@@ -70,9 +70,9 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitF
     """Return the files of all data sets, by folder, after dividing each training set once."""
     files = {}
     for settings in tasks:
-        with _said_what_belongs(data_dir / settings.dataset, settings.content, "--data"):
-            suffixes = find_task(settings.task).suffixes
-            files[settings.dataset] = find_splits(data_dir / settings.dataset, suffixes)
+        folder = data_dir / settings.dataset
+        with _said_what_belongs(folder, settings.content, "--data"):
+            files[settings.dataset] = find_splits(folder, find_task(settings.task).suffixes)
         _divide_training(files[settings.dataset].train, settings)
     return files
 
@@ -91,8 +91,7 @@ def find_test_files(
         task = find_task(settings.task).in_units(settings.units)
         with _said_what_belongs(folder, settings.content, "--test"):
             present = [path for path in folder.glob("[!.]*") if path.is_file()]
-            single = present[0] if len(present) == 1 else None
-            path = single or find_split(folder, "test", task.suffixes)
+            path = present[0] if len(present) == 1 else find_split(folder, "test", task.suffixes)
             file = tests[settings.dataset] = HashedFile(path, file_sha256(path))
             # scores on the training file or on another task's would look like any others
             if file.sha256 == file_sha256(training):

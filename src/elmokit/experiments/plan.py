@@ -1,14 +1,11 @@
-"""The plan of an experiment: its runs, their ids, and the learning rates that were tuned.
+"""The plan of an experiment: its runs, and the learning rates that were tuned.
 
-A run's id is a hash of everything that determines its result. Tuning tries three rates per
-condition with seed 0; the best on the held-out part of the training set is used.
+Tuning tries three rates per condition with seed 0; the best on the held-out part of the training
+set is used.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,11 +21,10 @@ from elmokit.experiments.definitions import (
     ProbeSettings,
     TaskSettings,
 )
-from elmokit.experiments.runs import RESULTS_FILE, Outcome, RunResult
+from elmokit.experiments.runs import RESULTS_FILE, Outcome, PlannedRun, RunResult
 from elmokit.files.json_files import read_json
 from elmokit.tasks.runs.run_dir import TaskRunConfig
 
-ID_LENGTH = 16
 RATE_FACTORS = (1.0, 0.5, 2.0)
 """Multiples to try of the learning rate in the settings."""
 NOT_TUNED = "its learning rate has not been chosen yet"
@@ -42,33 +38,6 @@ PLANNED_KEYS = {
 
 Rates = Mapping[tuple[str, str], float]
 """Tuned learning rates, by data set and condition."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedRun:
-    """One run, finished or not."""
-
-    task: str
-    """A task, or the kind of a probe."""
-    dataset: str
-    condition: str
-    share: float = 1.0
-    seed: int = 0
-    metadata: Mapping[str, Any]
-    """Everything that determines the result, JSON-serializable; for a task, with ``config``."""
-
-    @cached_property
-    def id(self) -> str:
-        text = json.dumps({"task": self.task, **self.metadata}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
-
-    @property
-    def learning_rate(self) -> float:
-        return self.metadata["config"]["train"]["learning_rate"]
-
-    def describe(self) -> str:
-        share = "" if self.share == 1 else f", {self.share:.4g} of the labels"
-        return f"{self.task} ({self.dataset}), {self.condition}{share}, seed {self.seed}"
 
 
 def plan_tasks(
@@ -101,8 +70,8 @@ def plan_tasks(
     for seed, (share, settings, condition, num_seeds) in product(range(last_seed), cells):
         if seed < num_seeds:
             config = _config_of(settings, condition, share, seed, overrides)
-            rate = (rates or {}).get((settings.dataset, condition.tuned_name))
-            config["train"]["learning_rate"] = rate or config["train"]["learning_rate"]
+            if rate := (rates or {}).get((settings.dataset, condition.tuned_name)):
+                config["train"]["learning_rate"] = rate
             runs.append(PlannedRun(
                 task=settings.task, dataset=settings.dataset, condition=condition.name,
                 share=share, seed=seed, metadata={**metadata[settings.dataset], "config": config},
@@ -116,15 +85,12 @@ def plan_probe(
     """Return the runs of a probe: one per family; for untrained biLMs, one per seed."""
     return [
         PlannedRun(
-            task=settings.kind,
-            dataset=settings.dataset,
-            condition=family,
-            seed=seed,
+            task=settings.kind, dataset=settings.dataset, condition=family, seed=seed,
             metadata={**metadata, "family": family, "seed": seed},
         )
         for family in settings.families
         for seed in range((seeds or SEEDS) if family == RANDOM else 1)
-    ]
+    ]  # fmt: skip
 
 
 def plan_tuning(

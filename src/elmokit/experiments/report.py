@@ -8,8 +8,7 @@ from typing import Any
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
 from elmokit.experiments.inputs import HashedFile
-from elmokit.experiments.plan import PlannedRun
-from elmokit.experiments.runs import RESULTS_FILE, FileScore, RunResult, now
+from elmokit.experiments.runs import RESULTS_FILE, FileScore, PlannedRun, RunResult, now
 from elmokit.experiments.tables import (
     COMPARED,
     PROBE_TABLES,
@@ -52,10 +51,15 @@ def write_report(
         files = {name: {"path": str(file.path), "sha256": file.sha256}
                  for name, file in test_files.items()}  # fmt: skip
         made["test files"] = "; ".join(
-            f"{name}: {file['path']}, SHA-256 {file['sha256']}" for name, file in files.items()
+            f"{name}: {file.path}, SHA-256 {file.sha256}" for name, file in test_files.items()
         )
         scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
         test = {"test": {"files": files, **_comparisons(on_test), "runs": scores}}
+    missing = [
+        (run, outcome or "not yet run")
+        for run, outcome in findings.runs
+        if not isinstance(outcome, RunResult)
+    ]
     results = {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -68,11 +72,11 @@ def write_report(
         "runs": [_run(run, result) for run, result in findings.finished],
         "ended_at_their_best": [run.id for run in findings.ended_at_their_best],
         "missing": [
-            {"id": run.id, "run": run.describe(), "reason": reason}
-            for run, reason in _missing(findings)
+            {"id": run.id, "run": run.describe(), "reason": reason} for run, reason in missing
         ],
     }
-    markdown = _markdown(experiment.title, tables, findings, made)
+    lines = [f"- {run.describe()}: {reason}" for run, reason in missing]
+    markdown = _markdown(experiment.title, tables, lines, len(findings.runs), made)
     paths = [output / RESULTS_FILE, output / TABLE_FILE]
     write_json(paths[0], results)
     with atomic_file(paths[1]) as temp_path:
@@ -80,14 +84,6 @@ def write_report(
     if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
         paths.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(paths))
-
-
-def _missing(findings: Findings) -> list[tuple[PlannedRun, str]]:
-    return [
-        (run, outcome or "not yet run")
-        for run, outcome in findings.runs
-        if not isinstance(outcome, RunResult)
-    ]
 
 
 def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
@@ -104,7 +100,6 @@ def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
 def _metadata(
     experiment: Experiment, findings: Findings, origin: Mapping[str, str]
 ) -> dict[str, str]:
-    made = [result.made for _, result in findings.finished]
     scored = "the dev set, once for each run; "
     if experiment.probe is not None:
         scored = "data that nothing was chosen by"
@@ -113,11 +108,16 @@ def _metadata(
     else:
         scored += "the epoch was chosen on a part of the training set, the learning rate was not "
         scored += "tuned"
-    parts = {
-        name: "; ".join(sorted({part[name] for part in made})) for name in ("hardware", "versions")
-    }
-    seeds = ", ".join(map(str, sorted({run.seed for run, _ in findings.finished})))
-    facts = {**origin, "written": now(), **parts, "seeds": seeds, "scored": scored}
+    finished = findings.finished
+    hardware, versions = (
+        "; ".join(sorted({result.made[name] for _, result in finished}))
+        for name in ("hardware", "versions")
+    )
+    seeds = ", ".join(map(str, sorted({run.seed for run, _ in finished})))
+    facts = {
+        **origin, "written": now(), "hardware": hardware, "versions": versions, "seeds": seeds,
+        "scored": scored,
+    }  # fmt: skip
     return {name: value or "none yet" for name, value in facts.items()}
 
 
@@ -144,21 +144,20 @@ def _score(result: FileScore) -> dict[str, Any]:
 
 
 def _markdown(
-    title: str, tables: Sequence[Table], findings: Findings, metadata: Mapping[str, Any]
+    title: str, tables: Sequence[Table], missing: list[str], num_runs: int, made: Mapping[str, str]
 ) -> str:
     parts = [f"# {title}\n"]
     for table in tables:
         if table.rows:
             parts.append(f"## {table.title}\n\n{_grid(table)}")
             parts += table.notes
-    lines = [f"- {run.describe()}: {reason}" for run, reason in _missing(findings)]
-    if lines:
-        parts.append(f"## Not run: {len(lines)} of {len(findings.runs)}\n")
-        if len(lines) > MAX_MISSING_SHOWN:
-            lines[MAX_MISSING_SHOWN:] = [f"- and {len(lines) - MAX_MISSING_SHOWN} more"]
-        parts.append("\n".join(lines))
+    if missing:
+        parts.append(f"## Not run: {len(missing)} of {num_runs}\n")
+        if len(missing) > MAX_MISSING_SHOWN:
+            missing[MAX_MISSING_SHOWN:] = [f"- and {len(missing) - MAX_MISSING_SHOWN} more"]
+        parts.append("\n".join(missing))
     parts.append("## How it was made\n")
-    parts.append("\n".join(f"- {name}: {value}" for name, value in metadata.items()))
+    parts.append("\n".join(f"- {name}: {value}" for name, value in made.items()))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 

@@ -5,23 +5,31 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from elmokit.errors import InputError, counted
 from elmokit.experiments import inputs, plan
-from elmokit.experiments.comparison import Findings
-from elmokit.experiments.definitions import Experiment, ProbeSettings, find_experiment
-from elmokit.experiments.execution import Resources, measure, score_on_test, train_and_score
-from elmokit.experiments.plan import PlannedRun, Rates
+from elmokit.experiments.comparison import Difference, Findings
+from elmokit.experiments.definitions import (
+    Experiment,
+    ExperimentOptions,
+    ProbeSettings,
+    find_experiment,
+)
+from elmokit.experiments.plan import Rates
 from elmokit.experiments.report import Report, write_report
 from elmokit.experiments.runs import (
     RESULT_FILE,
     RESULTS_FILE,
     FileScore,
     Outcome,
+    PlannedRun,
     RunResult,
+    measure,
     read_outcome,
+    score_on_test,
+    train_and_score,
     write_divergence,
     write_score,
 )
@@ -38,42 +46,6 @@ log = logging.getLogger(__name__)
 RATE_SETTING = "train.learning_rate="
 NO_TIME = "no time left"
 SHOWN_HASH = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExperimentOptions:
-    """User options of an experiment."""
-
-    data_dir: Path
-    """Folder with one folder per data set."""
-    output: Path
-    """Folder for the report; runs are stored in ``runs`` in it."""
-    resume: bool = False
-    """Go on if ``output`` holds this experiment; without it, such a folder is refused."""
-    model: str | None = None
-    """biLM directory; none: the packaged one of the experiment's language."""
-    vectors: Path | None = None
-    """Static word vectors, ideally of the same text as the biLM."""
-    test_dir: Path | None = None
-    """Folder like ``data_dir`` with a test file for each task, on which finished runs are scored,
-    whatever ``minutes`` says."""
-    seeds: int | None = None
-    """Seeds of every task and condition; none: those of the settings."""
-    minutes: float | None = None
-    """Time limit for the whole experiment; none: no limit."""
-    tasks: tuple[str, ...] = ()
-    """Empty: all tasks of the experiment."""
-    tune: bool = False
-    """Try `RATE_FACTORS` for every condition with seed 0 and use the best on the held-out part."""
-    rates: Path | None = None
-    """Results of an earlier command, whose tuned learning rates are used instead of tuning."""
-    overrides: tuple[str, ...] = ()
-    """Dotted settings of `TaskRunConfig`; they override those of the experiment."""
-    device: str = "auto"
-    cache_dir: Path | None = None
-    """Cache of layers; none: the user's cache folder."""
-    command: str = ""
-    """The command line, for the report."""
 
 
 @dataclass(frozen=True)
@@ -114,23 +86,20 @@ class _Session:
     def __init__(
         self, experiment: Experiment, options: ExperimentOptions, on_progress: OnProgress
     ) -> None:
-        self.experiment, self.options, self.on_progress = experiment, options, on_progress
         pick_device(options.device)  # raises
         if experiment.plot is not None:
             check_matplotlib()
-        model, metadata = inputs.find_bilm(experiment, options.model)
+        self.model, metadata = inputs.find_bilm(experiment, options.model)
         if options.vectors is None:
             raise InputError(
                 f"{experiment.name} needs static word vectors. Give a file with --vectors, ideally "
                 "trained on the text of the biLM with `elmokit vectors`."
             )
+        self.experiment, self.on_progress = experiment, on_progress
+        self.options = replace(options, model=str(self.model))
         self.facts: dict[str, Any] = {
             "elmokit_version": __version__, **metadata, "vectors": file_sha256(options.vectors),
         }  # fmt: skip
-        self.resources = Resources(
-            output=options.output, model=model, vectors=options.vectors,
-            device=options.device, cache_dir=options.cache_dir, on_work=self._on_work,
-        )  # fmt: skip
         # by the id of a run: how it ended, or why it has not ended or cannot start
         self.outcomes: dict[str, Outcome] = {}
         self.reasons: dict[str, str] = {}
@@ -140,9 +109,9 @@ class _Session:
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.current = ""
-        self._read: dict[str, Any] = {}  # data of the runs, by data set
-        self._test_scores: dict[str, FileScore] = {}
-        self._tests: tuple[dict[object, Any], dict[object, Any]] = ({}, {})
+        self.data_of = cache(self._read_data)  # once for all runs of a data set
+        self.test_scores: dict[str, FileScore] = {}
+        self.known: tuple[dict[object, Difference], dict[object, Difference]] = ({}, {})
         minutes = options.minutes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
         if experiment.probe is None:
@@ -168,7 +137,7 @@ class _Session:
         self.files = inputs.find_data(options.data_dir, tasks)
         if options.test_dir is not None:
             self.test_files = inputs.find_test_files(
-                options.test_dir, tasks, self.files, self.resources.model
+                options.test_dir, tasks, self.files, self.model
             )
         metadata = {
             name: self.facts | {"data": inputs.task_facts(task, self.files[name])}
@@ -214,17 +183,15 @@ class _Session:
         return Identity(settings, read)
 
     def run(self) -> Report:
-        runs = self._all_runs()
-        for run in runs:
-            outcome = read_outcome(self.resources.run_dir(run))
-            if outcome is not None:
-                self.outcomes[run.id] = outcome
+        runs, output = self._all_runs(), self.options.output
+        ended = {run.id: read_outcome(run.directory(output)) for run in runs}
+        self.outcomes = {name: outcome for name, outcome in ended.items() if outcome is not None}
         if self.tuning:
             self._plan_tasks()
         self._write()  # a kill during the first run leaves something to resume
         self._tell(
             f"{self.experiment.title}\n{counted(len(runs), 'run')} planned, {len(self.outcomes)} "
-            f"of them already done; results go to {self.options.output}",
+            f"of them already done; results go to {output}",
             is_message=True,
         )
         for run in self.tuning:
@@ -241,7 +208,7 @@ class _Session:
 
     def _settle(self, run: PlannedRun) -> None:
         """Execute a run that has neither a result nor diverged, within the time limit."""
-        run_dir = self.resources.run_dir(run)
+        run_dir = run.directory(self.options.output)
         if run.id not in self.outcomes:
             if self._is_out_of_time():
                 self.reasons[run.id] = NO_TIME
@@ -268,17 +235,16 @@ class _Session:
         shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
 
     def _execute(self, run: PlannedRun) -> RunResult:
-        name, samples_dir = run.dataset, self.resources.samples_dir / run.dataset
-        probe, data_dir = self.experiment.probe, self.options.data_dir
-        if name not in self._read:  # once for all runs
-            self._read[name] = (
-                inputs.write_run_files(self.files[name], samples_dir, self.tasks[name])
-                if probe is None
-                else inputs.read_probe_data(probe, data_dir, samples_dir)
-            )
+        probe, data = self.experiment.probe, self.data_of(run.dataset)
         if probe is None:
-            return train_and_score(run, self._read[name], self.resources)
-        return measure(run, probe, self._read[name], data_dir, self.resources)
+            return train_and_score(run, data, self.options, self._on_work)
+        return measure(run, probe, data, self.options, self._on_work)
+
+    def _read_data(self, dataset: str) -> Any:
+        samples_dir, probe = self.options.output / "samples" / dataset, self.experiment.probe
+        if probe is not None:
+            return inputs.read_probe_data(probe, self.options.data_dir, samples_dir)
+        return inputs.write_run_files(self.files[dataset], samples_dir, self.tasks[dataset])
 
     def _tell(self, text: str, is_message: bool = False) -> None:
         total = len(self._all_runs())
@@ -293,14 +259,14 @@ class _Session:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _write(self) -> Report:
-        options, model = self.options, self.resources.model
+        options, model = self.options, self.model
         # a run that waits for a learning rate may have been tried with the one of the settings
         ended = [(run, self.reasons.get(run.id) or self.outcomes.get(run.id)) for run in self.runs]
         findings = Findings(
-            ended, self.experiment.reference, self._tests[0],
+            ended, self.experiment.reference, self.known[0],
             is_tuned=options.tune or options.rates is not None,
         )  # fmt: skip
-        shown = model.name if model.parent == PACKAGED_MODELS else str(model)
+        shown = model.name if model.parent == PACKAGED_MODELS else options.model
         origin = {
             "command": f"`{options.command}`",
             "biLM": f"{shown}, hash {self.facts['model'][:SHOWN_HASH]}",
@@ -318,11 +284,10 @@ class _Session:
         runs = []
         for run, outcome in findings.runs:
             if isinstance(outcome, RunResult):
-                if run.id not in self._test_scores:
+                if run.id not in self.test_scores:
                     self._tell(f"{run.describe()}: scoring the test file")
-                    self._test_scores[run.id] = score_on_test(
-                        run, self.test_files[run.dataset], self.resources
-                    )
-                outcome = replace(outcome, **vars(self._test_scores[run.id]))
+                    file = self.test_files[run.dataset]
+                    self.test_scores[run.id] = score_on_test(run, file, self.options)
+                outcome = replace(outcome, **vars(self.test_scores[run.id]))
             runs.append((run, outcome))
-        return replace(findings, runs=runs, known=self._tests[1], scored="the test files")
+        return replace(findings, runs=runs, known=self.known[1], scored="the test files")

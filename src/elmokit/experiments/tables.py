@@ -39,13 +39,11 @@ class Table:
 def score_table(findings: Findings) -> Table:
     rows = []
     for row in findings.rows:
-        cells = [findings.cells.get((*row, condition)) for condition in findings.conditions]
-        facts = (NOTHING, NOTHING)
-        if any(cells):
-            result = next(cell for cell in cells if cell is not None).first
-            facts = (result.metric, f"{result.num_examples:,}")
-        planned = [findings.num_planned(row, condition) for condition in findings.conditions]
-        rows.append((*_head(*row), *facts, *map(_score, cells, planned)))
+        cells = {name: findings.cells.get((*row, name)) for name in findings.conditions}
+        first = next((cell.first for cell in cells.values() if cell is not None), None)
+        facts = (first.metric, f"{first.num_examples:,}") if first else (NOTHING, NOTHING)
+        scores = [_score(cell, findings.num_planned[row, name]) for name, cell in cells.items()]
+        rows.append((*_head(*row), *facts, *scores))
     return Table(
         f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),

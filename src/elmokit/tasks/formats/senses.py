@@ -7,15 +7,14 @@ lemma, as in SemCor: ``play%1:10:03::;1:10:01::`` is two.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
+from typing import Any
+from xml.etree.ElementTree import Element, ParseError, iterparse
 
 from elmokit.errors import Location, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines, read_text
-from elmokit.files.sources import existing_file, read_pieces
+from elmokit.files.sources import existing_file, open_stream
 from elmokit.tasks.formats.reading import (
     ExampleReport,
     Record,
@@ -26,6 +25,7 @@ from elmokit.tasks.formats.reading import (
 )
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
+LABELS_APART = ".data"  # suffix of files of WiC whose labels are in a file of their own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +86,19 @@ class SenseInventory:
         return senses[0].sense_key if senses else None
 
 
+def read_sense_inventory(path: StrPath) -> SenseInventory:
+    """Read a table with the columns lemma, pos, rank, sense_key, synset and gloss."""
+    senses: dict[tuple[str, str], list[Sense]] = {}
+    for record in read_examples(path, lambda path, _: read_records(path)):
+        sense: Sense = record.as_model(Sense)
+        senses.setdefault((_lemma_key(sense.lemma), record.text("pos")), []).append(sense)
+    return SenseInventory(senses)
+
+
+def _lemma_key(lemma: str) -> str:
+    return lemma.replace("_", " ").lower()
+
+
 def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
     """Yield the sentences with annotated words from XML and a file of gold keys."""
     keys_path = existing_file(keys_path, what="sense keys")
@@ -105,57 +118,40 @@ def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
     return read_examples(path, sentences)
 
 
-def read_sense_inventory(path: StrPath) -> SenseInventory:
-    """Read a table with the columns lemma, pos, rank, sense_key, synset and gloss."""
-    senses: dict[tuple[str, str], list[Sense]] = {}
-    for record in read_examples(path, lambda path, _: read_records(path)):
-        sense: Sense = record.as_model(Sense)
-        senses.setdefault((_lemma_key(sense.lemma), record.text("pos")), []).append(sense)
-    return SenseInventory(senses)
-
-
-def _lemma_key(lemma: str) -> str:
-    return lemma.replace("_", " ").lower()
-
-
 def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
     keys: dict[str, tuple[str, ...]] = {}
     for number, line in numbered_lines(path):
-        name, *joined = line.split() or [""]
+        if not line.strip():
+            continue
+        name, *joined = line.split()
         senses = tuple(key for several in joined for key in _separate(several))
-        if name and (not senses or name in keys):
+        if not senses or name in keys:
             what = "occurs twice" if senses else "has no sense key"
             raise Location(path=path, line=number).error(
                 f"the instance {shown(name)} {what}. Give one line for each: id key [key …]."
             )
-        if name:
-            keys[name] = senses
+        keys[name] = senses
     return keys
 
 
 def _separate(keys: str) -> Iterator[str]:
     """Yield the keys that semicolons join: only the first names the lemma."""
-    first, *others = [key for key in keys.split(";") if key] or [""]
-    lemma = first.partition("%")[0]
-    for key in filter(None, (first, *others)):
-        yield key if "%" in key or key is first else f"{lemma}%{key}"
+    lemma = keys.strip(";").partition("%")[0]
+    for number, key in enumerate(filter(None, keys.split(";"))):
+        yield key if "%" in key or number == 0 else f"{lemma}%{key}"
 
 
 def _sentence_elements(path: Path) -> Iterator[tuple[str, Element]]:
     """Yield the ``<sentence>`` elements with the name of their text; each is cleared after use."""
-    parser = XMLPullParser(("start", "end"))
     document, num_documents = "", 0
     try:
-        for piece in chain(read_pieces(path), [None]):
-            parser.close() if piece is None else parser.feed(piece)
-            for event in parser.read_events():
-                kind, element = cast("tuple[str, Element]", event)
-                if kind == "start" and element.tag == "text":
-                    num_documents += 1
-                    document = element.get("id") or str(num_documents)
-                elif kind == "end" and element.tag == "sentence":
-                    yield document, element
-                    element.clear()
+        for event, element in iterparse(open_stream(path), ("start", "end")):
+            if event == "start" and element.tag == "text":
+                num_documents += 1
+                document = element.get("id") or str(num_documents)
+            elif event == "end" and element.tag == "sentence":
+                yield document, element
+                element.clear()
     except ParseError as error:
         line, column = error.position
         raise Location(path=path, line=line).error(
@@ -174,7 +170,7 @@ def _read_sentence(
     if any(text.strip() for text in outside if text):
         raise location.error("text outside <wf> and <instance>.")
     for word in sentence:
-        start, words = len(tokens), "".join(word.itertext()).split()
+        words = "".join(word.itertext()).split()
         tokens += words
         if not words:
             report.skip("empty_token", location)
@@ -187,14 +183,11 @@ def _read_sentence(
         if name not in keys:
             report.skip("no_gold_key", location)
             continue
-        occurrence = SenseOccurrence(
-            name=name, start=start, end=len(tokens), lemma=lemma, pos=pos, sense_keys=keys.pop(name)
-        )  # fmt: skip
-        occurrences.append(occurrence)
+        occurrences.append(SenseOccurrence(
+            name=name, start=len(tokens) - len(words), end=len(tokens), lemma=lemma, pos=pos,
+            sense_keys=keys.pop(name),
+        ))  # fmt: skip
     return tokens, occurrences
-
-
-LABELS_APART = ".data"  # suffix of files whose labels are in a file of their own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,15 +220,15 @@ def read_wic(path: StrPath) -> Iterator[ContextPair]:
     ``NAME.data…`` with the labels in ``NAME.gold…`` beside it. Pairs with a span that is empty or
     outside its text are skipped.
     """
-    return _read(path, _by_offsets, ("word", "lemma"), "label")
+    return _read_pairs(path, _by_offsets, ("word", "lemma"), "label")
 
 
 def read_kobest_wic(path: StrPath) -> Iterator[ContextPair]:
     """Yield pairs of KoBEST, where ``[ ]`` marks the word; the first of several marks counts."""
-    return _read(path, _by_marks, ("Target",), "ANSWER")
+    return _read_pairs(path, _by_marks, ("Target",), "ANSWER")
 
 
-def _read(
+def _read_pairs(
     path: StrPath, word_of: _WordOf, lemma_names: Sequence[str], label_name: str
 ) -> Iterator[ContextPair]:
     def pairs(path: Path, report: ExampleReport) -> Iterator[ContextPair]:
@@ -252,6 +245,22 @@ def _read(
                 )  # fmt: skip
 
     return read_examples(path, pairs)
+
+
+def _by_offsets(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
+    text = record.text(f"sentence{side}")
+    start, end = record.value(f"start{side}", int), record.value(f"end{side}", int)
+    return WordInContext(text=text, start=start, end=end) if 0 <= start < end <= len(text) else None
+
+
+def _by_marks(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
+    before, _, rest = record.text(f"SENTENCE{side}").partition("[")
+    word, closed, after = rest.partition("]")
+    if not closed or not word.strip():
+        return None
+    report.repaired["several_targets"] += "[" in after
+    text = before + word + after.replace("[", "").replace("]", "")
+    return WordInContext(text=text, start=len(before), end=len(before) + len(word))
 
 
 def _labeled_apart(path: Path) -> Iterator[Record]:
@@ -297,19 +306,3 @@ def _from_row(path: Path, number: int, line: str) -> Record:
         end = start + len(words[place]) if place < len(words) else start
         fields |= {f"sentence{side}": sentence, f"start{side}": start, f"end{side}": end}
     return Record(fields=fields, location=location)
-
-
-def _by_offsets(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
-    text = record.text(f"sentence{side}")
-    start, end = record.value(f"start{side}", int), record.value(f"end{side}", int)
-    return WordInContext(text=text, start=start, end=end) if 0 <= start < end <= len(text) else None
-
-
-def _by_marks(record: Record, side: int, report: ExampleReport) -> WordInContext | None:
-    before, _, rest = record.text(f"SENTENCE{side}").partition("[")
-    word, closed, after = rest.partition("]")
-    if not closed or not word.strip():
-        return None
-    report.repaired["several_targets"] += "[" in after
-    text = before + word + after.replace("[", "").replace("]", "")
-    return WordInContext(text=text, start=len(before), end=len(before) + len(word))
