@@ -38,11 +38,6 @@ SAMPLE_VERSION = 5
 """Increased when the same file would give a different sample."""
 
 
-class HashedFile(NamedTuple):
-    path: Path
-    sha256: str
-
-
 class RunFiles(NamedTuple):
     """The files that all runs of a task read; the held-out part chooses the epoch."""
 
@@ -79,7 +74,7 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitF
 
 def find_test_files(
     test_dir: Path, tasks: Sequence[TaskSettings], data: Mapping[str, SplitFiles], model: Path
-) -> dict[str, HashedFile]:
+) -> dict[str, Path]:
     """Return the test files of all data sets, by folder, after reading each of them once.
 
     A folder has one file with ``test`` in its name, or a single file of any name.
@@ -92,14 +87,14 @@ def find_test_files(
         with _said_what_belongs(folder, settings.content, "--test"):
             present = [path for path in folder.glob("[!.]*") if path.is_file()]
             path = present[0] if len(present) == 1 else find_split(folder, "test", task.suffixes)
-            file = tests[settings.dataset] = HashedFile(path, file_sha256(path))
             # scores on the training file or on another task's would look like any others
-            if file.sha256 == file_sha256(training):
+            if file_sha256(path) == file_sha256(training):
                 raise InputError(f"{path} has the same content as the training file {training}.")
             examples = task.read(path, training=False, tokenize=tokenize)
             if task.labels_are_answers and task.labels(examples):
                 known = task.read(training, training=True, tokenize=tokenize)
                 check_labels(path, task, task.labels(known), examples)
+        tests[settings.dataset] = path
     return tests
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
-from elmokit.experiments.inputs import HashedFile
 from elmokit.experiments.runs import RESULTS_FILE, FileScore, PlannedRun, RunResult, now
 from elmokit.experiments.tables import (
     COMPARED,
@@ -20,6 +19,7 @@ from elmokit.experiments.tables import (
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
+from elmokit.files.sources import file_sha256
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 from elmokit.training.curves import new_figure, write_picture
 
@@ -40,7 +40,7 @@ def write_report(
     findings: Findings,
     on_test: Findings | None,
     origin: Mapping[str, str],
-    test_files: Mapping[str, HashedFile],
+    test_files: Mapping[str, Path],
     output: Path,
 ) -> Report:
     """Write tables and plot; ``on_test`` are the same runs with their scores on the test files."""
@@ -48,10 +48,10 @@ def write_report(
     made = _metadata(experiment, findings, origin)
     if on_test is not None:
         tables += [TABLES[name](on_test) for name in experiment.tables if name in COMPARED]
-        files = {name: {"path": str(file.path), "sha256": file.sha256}
-                 for name, file in test_files.items()}  # fmt: skip
+        files = {name: {"path": str(path), "sha256": file_sha256(path)}
+                 for name, path in test_files.items()}  # fmt: skip
         made["test files"] = "; ".join(
-            f"{name}: {file.path}, SHA-256 {file.sha256}" for name, file in test_files.items()
+            f"{name}: {file['path']}, SHA-256 {file['sha256']}" for name, file in files.items()
         )
         scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
         test = {"test": {"files": files, **_comparisons(on_test), "runs": scores}}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError, counted
@@ -22,7 +23,6 @@ from elmokit.experiments.report import Report, write_report
 from elmokit.experiments.runs import (
     RESULT_FILE,
     RESULTS_FILE,
-    FileScore,
     Outcome,
     PlannedRun,
     RunResult,
@@ -104,13 +104,12 @@ class _Session:
         self.outcomes: dict[str, Outcome] = {}
         self.reasons: dict[str, str] = {}
         self.tasks = {task.dataset: task for task in experiment.select_tasks(options.tasks)}
-        self.test_files: dict[str, inputs.HashedFile] = {}
+        self.test_files: dict[str, Path] = {}
         self.rates: Rates = {}
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.current = ""
         self.data_of = cache(self._read_data)  # once for all runs of a data set
-        self.test_scores: dict[str, FileScore] = {}
         self.known: tuple[dict[object, Difference], dict[object, Difference]] = ({}, {})
         minutes = options.minutes
         self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
@@ -284,10 +283,8 @@ class _Session:
         runs = []
         for run, outcome in findings.runs:
             if isinstance(outcome, RunResult):
-                if run.id not in self.test_scores:
-                    self._tell(f"{run.describe()}: scoring the test file")
-                    file = self.test_files[run.dataset]
-                    self.test_scores[run.id] = score_on_test(run, file, self.options)
-                outcome = replace(outcome, **vars(self.test_scores[run.id]))
+                file = self.test_files[run.dataset]
+                score = score_on_test(run, file, self.options, self._tell)
+                outcome = replace(outcome, **vars(score))
             runs.append((run, outcome))
         return replace(findings, runs=runs, known=self.known[1], scored="the test files")

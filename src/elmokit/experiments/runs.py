@@ -32,8 +32,9 @@ from elmokit.experiments.definitions import (
     ExperimentOptions,
     ProbeSettings,
 )
-from elmokit.experiments.inputs import HashedFile, RunFiles, sample_file
+from elmokit.experiments.inputs import RunFiles, sample_file
 from elmokit.files.json_files import read_json, write_json
+from elmokit.files.sources import file_sha256
 from elmokit.files.temporary import remove_whole
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import METRICS_FILE, checkpoints_of, read_log
@@ -215,14 +216,17 @@ def train_and_score(
     )  # fmt: skip
 
 
-def score_on_test(run: PlannedRun, file: HashedFile, use: ExperimentOptions) -> FileScore:
+def score_on_test(
+    run: PlannedRun, file: Path, use: ExperimentOptions, on_work: OnWork
+) -> FileScore:
     """Return the score of a finished run on a test file, which is stored with the run."""
-    run_dir = run.directory(use.output)
-    path = run_dir / f"test-{file.sha256[:ID_LENGTH]}.json"
+    run_dir, sha256 = run.directory(use.output), file_sha256(file)
+    path = run_dir / f"test-{sha256[:ID_LENGTH]}.json"
     score = read_score(path, FileScore)
     if score is None:
+        on_work(f"{run.describe()}: scoring the test file")
         sample = sample_file(
-            file.path, use.output / "samples" / f"test-{file.sha256}", task=run.task, limit=None,
+            file, use.output / "samples" / f"test-{sha256}", task=run.task, limit=None,
             subset=run.metadata["data"]["subset"],
         )  # fmt: skip
         trained = TaskRun.load(
@@ -230,7 +234,7 @@ def score_on_test(run: PlannedRun, file: HashedFile, use: ExperimentOptions) -> 
             cache_dir=use.cache_dir,
         )  # fmt: skip
         score = FileScore.of(trained.evaluate(sample))
-        write_score(path, score, test=file.sha256)
+        write_score(path, score, test=sha256)
     return score
 
 

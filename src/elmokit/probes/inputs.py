@@ -17,16 +17,18 @@ from elmokit.errors import InputError, check_choice
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.inference.results import Layers, StartState, check_layers
 from elmokit.shapes import Float
-from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import find_split, first_named, read_records
 from elmokit.tasks.formats.senses import (
     LABELS_APART,
     ContextPair,
+    SenseInventory,
     SenseOccurrence,
     SenseSentence,
     read_kobest_wic,
+    read_sense_inventory,
+    read_senses,
     read_wic,
 )
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
@@ -38,7 +40,6 @@ from elmokit.weights.model_dir import load_model
 
 TRAINED, UNTRAINED = "layer", "random"
 """First words of the names of a biLM's layers, and of those of an untrained one."""
-OnSentence = Callable[[], None]
 
 
 @runtime_checkable
@@ -71,7 +72,7 @@ class LayerSource:
         label: str = TRAINED,
         state: StartState | str = "reset",
         cache_dir: Path | None = None,
-        on_sentence: OnSentence = lambda: None,
+        on_sentence: Callable[[], None] = lambda: None,
     ) -> None:
         self.layers = check_layers(layers, embedder.num_layers)
         self.state: StartState = cast(StartState, check_choice(state, StartState, name="state"))
@@ -81,10 +82,9 @@ class LayerSource:
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Yield an array (S, W, 2D), float32, for each sentence."""
-        stream = self.embedder.embed_stream(
+        for vectors in self.embedder.embed_stream(
             map(list, sentences), layers=self.layers, state=self.state
-        )
-        for vectors in stream:
+        ):
             self._on_sentence()
             yield vectors if self.layers == "all" else vectors[None]
 
@@ -138,14 +138,14 @@ def layer_sources(
     ``model`` None is the model in the package; ``options`` are those of `LayerSource`.
     """
     path = find_model(model)
-    sources: list[LayerSource] = []
-    for label in (TRAINED,) if random_seed is None else (TRAINED, UNTRAINED):
-        bilm = load_model(path)
-        if label == UNTRAINED and random_seed is not None:
-            bilm.reset_parameters(torch.Generator().manual_seed(random_seed))
-        embedder = Embedder.load(bilm, device=device, precision=precision)
-        sources.append(LayerSource(embedder, label=label, **options))
-    return sources
+    bilms = {TRAINED: load_model(path)}
+    if random_seed is not None:
+        bilms[UNTRAINED] = load_model(path)
+        bilms[UNTRAINED].reset_parameters(torch.Generator().manual_seed(random_seed))
+    return [
+        LayerSource(Embedder.load(bilm, device=device, precision=precision), label=label, **options)
+        for label, bilm in bilms.items()
+    ]
 
 
 def static_source(vectors: Path, words: Collection[str] | None = None) -> StaticSource:
@@ -175,9 +175,6 @@ def check_names(sources: Sequence[VectorSource]) -> list[str]:
     return names
 
 
-_TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
-_TRAINING = "semcor"
-
 T = TypeVar("T")
 
 
@@ -190,29 +187,6 @@ class Splits(Generic[T]):
 
 
 SplitFiles = Splits[Path]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnnotatedText:
-    name: str
-    """What both names begin with, such as ``semeval2007``."""
-    text: Path
-    keys: Path
-
-    def read(self) -> list[senses.SenseSentence]:
-        return list(senses.read_senses(self.text, self.keys))
-
-
-class SenseFiles(NamedTuple):
-    train: AnnotatedText
-    test: AnnotatedText
-    inventory: Path
-
-
-class SenseData(NamedTuple):
-    train: list[senses.SenseSentence]
-    test: list[senses.SenseSentence]
-    inventory: senses.SenseInventory
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
@@ -233,14 +207,54 @@ def read_pos_data(
     return Splits(train=train, dev=dev)
 
 
+def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
+    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
+    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
+    train, dev = (
+        list(read_wic(path) if _has_offsets(path) else read_kobest_wic(path))
+        for path in (files.train, files.dev)
+    )
+    return Splits(train=train, dev=dev)
+
+
+def _has_offsets(path: Path) -> bool:
+    columns = ("sentence1", "SENTENCE1")
+    return LABELS_APART in path.suffixes or first_named(read_records(path), columns) == columns[0]
+
+
+_TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
+_TRAINING = "semcor"
+
+
+class AnnotatedText(NamedTuple):
+    name: str  # what both names begin with, such as ``semeval2007``
+    text: Path
+    keys: Path
+
+    def read(self) -> list[SenseSentence]:
+        return list(read_senses(self.text, self.keys))
+
+
+class SenseFiles(NamedTuple):
+    train: AnnotatedText
+    test: AnnotatedText
+    inventory: Path
+
+
+class SenseData(NamedTuple):
+    train: list[SenseSentence]
+    test: list[SenseSentence]
+    inventory: SenseInventory
+
+
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     """Return the files of a directory laid out as by Raganato et al. 2017, maybe compressed.
 
     ``semcor.data.xml``, ``semcor.gold.key.txt``, the same of a test set, and ``…senses.tsv``.
     """
     train = find_sense_corpus(data)
-    names = [name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT)]
-    tests = sorted(name for name in names if name != _TRAINING)
+    names = sorted(name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT))
+    tests = [name for name in names if name != _TRAINING]
     if not tests:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
@@ -250,7 +264,7 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
 
 def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
     files = find_sense_files(data, test) if isinstance(data, Path) else data
-    inventory = senses.read_sense_inventory(files.inventory)
+    inventory = read_sense_inventory(files.inventory)
     return SenseData(files.train.read(), files.test.read(), inventory)
 
 
@@ -265,22 +279,9 @@ def find_sense_inventory(data: Path) -> Path:
     return paths[0]
 
 
-def lemma_of(occurrence: senses.SenseOccurrence) -> str:
+def lemma_of(occurrence: SenseOccurrence) -> str:
     """Return the lemma in lower case, with spaces between the words of an expression."""
     return occurrence.lemma.replace("_", " ").lower()
-
-
-def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
-    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
-    return Splits(train=_read_pairs(files.train), dev=_read_pairs(files.dev))
-
-
-def _read_pairs(path: Path) -> list[ContextPair]:
-    if LABELS_APART in path.suffixes:
-        return list(read_wic(path))
-    column = first_named(read_records(path), ("sentence1", "SENTENCE1"))
-    return list(read_wic(path) if column == "sentence1" else read_kobest_wic(path))
 
 
 def _annotated(data: Path, name: str) -> AnnotatedText:
@@ -288,7 +289,7 @@ def _annotated(data: Path, name: str) -> AnnotatedText:
     for file in (name + _TEXT, name + _KEYS):
         if file not in files:
             raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
-    return AnnotatedText(name=name, text=files[name + _TEXT], keys=files[name + _KEYS])
+    return AnnotatedText(name, files[name + _TEXT], files[name + _KEYS])
 
 
 def _files(data: Path) -> dict[str, Path]:

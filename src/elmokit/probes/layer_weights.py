@@ -78,18 +78,20 @@ def read_layer_weights(run_dir: Path | str) -> LayerWeights:
 def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
     """Draw a heat map: a column per run, a row per layer, a panel per position."""
     check_picture_name(path)
-    panels: list[MixPosition] = [
-        position for position in POSITIONS if any(_weights_at(run, position) for run in runs)
-    ]
     num_layers = max(len(mix.weights) for run in runs for mix in run.mixes)
-    figure = new_figure(1.6 + len(panels) * (0.8 + 0.7 * len(runs)), 1.6 + 0.6 * num_layers)
-    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    image = None
-    for axes, position in zip(all_axes, panels, strict=True):
-        shares = np.full((num_layers, len(runs)), np.nan)
+    by_position: dict[MixPosition, np.ndarray] = {}  # (layers, runs)
+    for position in POSITIONS:
         for column, run in enumerate(runs):
-            weights = _weights_at(run, position)
-            shares[: len(weights), column] = weights
+            for mix in run.mixes:
+                if mix.position == position:
+                    empty = np.full((num_layers, len(runs)), np.nan)
+                    shares = by_position.setdefault(position, empty)
+                    shares[: len(mix.weights), column] = mix.weights
+    width = 1.6 + len(by_position) * (0.8 + 0.7 * len(runs))
+    figure = new_figure(width, 1.6 + 0.6 * num_layers)
+    all_axes = figure.subplots(1, len(by_position), squeeze=False)[0]
+    image = None
+    for axes, (position, shares) in zip(all_axes, by_position.items(), strict=True):
         image = axes.imshow(shares, vmin=0, vmax=1, cmap="viridis", aspect="auto")
         for (row, column), share in np.ndenumerate(shares):
             if not np.isnan(share):
@@ -98,13 +100,8 @@ def plot_layer_weights(runs: Sequence[LayerWeights], path: Path) -> None:
         axes.set_title(position)
         axes.set_xticks(range(len(runs)), _labels(runs), rotation=30, ha="right", parse_math=False)
         axes.set_yticks(range(num_layers), [f"layer {layer}" for layer in range(num_layers)])
-    assert image is not None
     figure.colorbar(image, ax=list(all_axes), label="share of the mixture")
     write_picture(figure, path)
-
-
-def _weights_at(run: LayerWeights, position: MixPosition) -> tuple[float, ...]:
-    return next((mix.weights for mix in run.mixes if mix.position == position), ())
 
 
 def _labels(runs: Sequence[LayerWeights]) -> list[str]:

@@ -56,7 +56,6 @@ class Occurrence:
 
     @property
     def end(self) -> int:
-        """Index after the word."""
         return self.index + self.num_tokens
 
     def vector(self, sentence: np.ndarray) -> np.ndarray:
@@ -68,12 +67,12 @@ class Occurrence:
 
         ``context`` limits the words on each side; ``…`` marks omissions.
         """
-        first, last = 0, len(self.tokens)
-        if context is not None:
-            first, last = max(0, self.index - context), min(last, self.end + context)
-        before, after = self.tokens[first : self.index], self.tokens[self.end : last]
-        text = " ".join((*before, f"[{self.word}]", *after))
-        return f"{'… ' if first else ''}{text}{' …' if last < len(self.tokens) else ''}"
+        before, after = self.tokens[: self.index], self.tokens[self.end :]
+        if context is not None and len(before) > context:
+            before = ("…", *before[len(before) - context :])
+        if context is not None and len(after) > context:
+            after = (*after[:context], "…")
+        return " ".join((*before, f"[{self.word}]", *after))
 
 
 @dataclass(frozen=True)
@@ -88,12 +87,11 @@ class Neighborhood:
     def as_dict(self) -> dict[str, Any]:
         """Return the places of the words for JSON."""
         word = self.occurrence
-        pairs = zip(self.neighbors, self.similarities, strict=True)
         return {
             "tokens": word.tokens, "index": word.index, "num_tokens": word.num_tokens,
             "neighbors": [
                 {"tokens": other.tokens, "index": other.index, "similarity": similarity}
-                for other, similarity in pairs
+                for other, similarity in zip(self.neighbors, self.similarities, strict=True)
             ],
         }  # fmt: skip
 

@@ -9,15 +9,15 @@ import logging
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import compress, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError, MissingExtraError
-from elmokit.metrics.task_scores import accuracy_of
+from elmokit.metrics.task_scores import accuracy_of, count_labels
 from elmokit.probes.inputs import VectorSource, check_names, find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Num
@@ -58,11 +58,11 @@ def probe_pos(
     Tags that are not in training count as wrong.
     """
     check_names(sources)
-    tags = _flat(sentence.tags for sentence in train)
+    tags = [tag for sentence in train for tag in sentence.tags]
     if len(set(tags)) < 2 or not any(sentence.tokens for sentence in dev):
         raise InputError("`train` must have at least two different tags, and `dev` a word.")
-    started = time.perf_counter()
-    scores = [_score(MAJORITY, _majority_tags(train, dev), train, dev, started)]
+    known, started = words_of(train), time.perf_counter()
+    scores = [_score(MAJORITY, _majority_tags(train, dev), known, dev, started)]
     for source in sources:
         train_vectors = source.keep([sentence.tokens for sentence in train])
         dev_vectors = source.keep([sentence.tokens for sentence in dev])
@@ -73,7 +73,7 @@ def probe_pos(
                 for part in (train_vectors, dev_vectors)
             )
             predicted = _classify(name, rows, tags, dev_rows)
-            scores.append(_score(name, predicted, train, dev, started))
+            scores.append(_score(name, predicted, known, dev, started))
     return tuple(scores)
 
 
@@ -82,7 +82,7 @@ def _classify(
     rows: Num[np.ndarray, "N X"],
     tags: Sequence[str],
     dev_rows: Num[np.ndarray, "M X"],
-) -> Sequence[str]:
+) -> list[str]:
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
@@ -103,17 +103,19 @@ def _classify(
 def _score(
     name: str,
     predicted: Sequence[str],
-    train: Sequence[TaggedSentence],
+    known: set[str],
     dev: Sequence[TaggedSentence],
     started: float,
 ) -> PosScore:
-    known = set(_flat(sentence.tokens for sentence in train))
-    unseen = np.array([word not in known for sentence in dev for word in sentence.tokens])
-    right = np.array(predicted) == np.array(_flat(sentence.tags for sentence in dev))
-    sentence_of_word = np.repeat(np.arange(len(dev)), [len(sentence.tokens) for sentence in dev])
-    counts, unseen_counts = np.zeros((2, len(dev), 2))
-    for rows, among in ((counts, np.ones_like(unseen)), (unseen_counts, unseen)):
-        np.add.at(rows, sentence_of_word, np.stack([right & among, among], axis=1))
+    remaining = iter(predicted)
+    guesses = [list(islice(remaining, len(sentence.tokens))) for sentence in dev]
+    truths = [sentence.tags for sentence in dev]
+    is_unseen = [[word not in known for word in sentence.tokens] for sentence in dev]
+    counts = count_labels(guesses, truths).rows
+    unseen_counts = count_labels(
+        *([list(compress(*pair)) for pair in zip(tags, is_unseen, strict=True)]
+          for tags in (guesses, truths))
+    ).rows  # fmt: skip
     totals, unseen_totals = counts.sum(axis=0), unseen_counts.sum(axis=0)
     return PosScore(
         name=name,
@@ -133,10 +135,6 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
     overall = sum(by_word.values(), Counter()).most_common(1)[0][0]
     best = {word: tags.most_common(1)[0][0] for word, tags in by_word.items()}
     return [best.get(word, overall) for sentence in dev for word in sentence.tokens]
-
-
-def _flat(lists: Iterable[Sequence[str]]) -> list[str]:
-    return list(chain.from_iterable(lists))
 
 
 PROBE = Probe(

@@ -1,4 +1,4 @@
-"""Annotated senses of words, and whether nearest occurrences share sense and part of speech.
+"""Whether nearest occurrences share sense and part of speech, and examples of this.
 
 For a sample of ambiguous lemmas, the share of the k nearest occurrences of the lemma with the same
 sense, or part of speech, is compared with chance: the automatic form of Peters et al. 2018, section
@@ -6,7 +6,7 @@ sense, or part of speech, is compared with chance: the automatic form of Peters 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +31,7 @@ from elmokit.probes.neighbors import (
 )
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float
-from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
+from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
 
 READABLE_WORDS = range(8, 31)
 """Lengths of sentences that are preferred as queries."""
@@ -99,25 +99,24 @@ def precision_at_k(
 def _draw_lemmas(
     sentences: Sequence[SenseSentence], k: int, num_lemmas: int, max_occurrences: int, seed: int
 ) -> list[list[SenseOccurrence]]:
-    by_lemma: dict[str, list[SenseOccurrence]] = {}
+    by_lemma: defaultdict[str, list[SenseOccurrence]] = defaultdict(list)
     for sentence in sentences:
         for word in sentence.occurrences:
-            by_lemma.setdefault(lemma_of(word), []).append(word)
-    fit = [
-        lemma
-        for lemma, words in sorted(by_lemma.items())
+            by_lemma[lemma_of(word)].append(word)
+    ambiguous = [
+        words
+        for _, words in sorted(by_lemma.items())
         if len(words) > k and not set.intersection(*(set(word.sense_keys) for word in words))
     ]
-    if not fit:
+    if not ambiguous:
         raise InputError(f"No lemma has several senses and over {k} occurrences: add text.")
-    # sorted after the draw: the order of a sample is that of the corpus, whatever its size
     random = np.random.default_rng(seed)
-    sample = []
-    for number in sorted(random.permutation(len(fit))[:num_lemmas].tolist()):
-        words = by_lemma[fit[number]]
-        drawn = random.permutation(len(words))[:max_occurrences]
-        sample.append([words[index] for index in sorted(drawn.tolist())])
-    return sample
+
+    def drawn(items: list[Any], most: int) -> list[Any]:
+        # sorted after the draw: the order of a sample is that of the corpus, whatever its size
+        return [items[number] for number in sorted(random.permutation(len(items))[:most].tolist())]
+
+    return [drawn(words, max_occurrences) for words in drawn(ambiguous, num_lemmas)]
 
 
 def _nearest(x: Float[np.ndarray, "N X"], k: int) -> NDArray[np.int64]:
@@ -171,9 +170,15 @@ def queries_of(occurrences: Sequence[Occurrence], word: str) -> tuple[Occurrence
             classes.setdefault(supersense(occurrence.sense), []).append(occurrence)
     if len(classes) < 2:
         raise InputError(f"The corpus has no two senses of {word!r} far apart. Give SemCor.")
+
+    def example(occurrences: list[Occurrence]) -> Occurrence:
+        ((sense, _),) = Counter(one.sense for one in occurrences).most_common(1)
+        own = [one for one in occurrences if one.sense == sense]
+        return min(own, key=lambda one: len(one.tokens) not in READABLE_WORDS)
+
     # a stable sort: of equally frequent ones the first in the text
     first, second, *_ = sorted(classes.values(), key=len, reverse=True)
-    return _first_of_most_frequent(first), _first_of_most_frequent(second)
+    return example(first), example(second)
 
 
 def supersense(key: str) -> str:
@@ -182,12 +187,6 @@ def supersense(key: str) -> str:
     ``1:04`` (nouns of acts) of ``play%1:04:05::``; a key of another form is its own class.
     """
     return ":".join(key.partition("%")[2].split(":")[:2]) or key
-
-
-def _first_of_most_frequent(occurrences: Sequence[Occurrence]) -> Occurrence:
-    ((sense, _),) = Counter(word.sense for word in occurrences).most_common(1)
-    own = [word for word in occurrences if word.sense == sense]
-    return min(own, key=lambda word: len(word.tokens) not in READABLE_WORDS)
 
 
 def neighbors_of_query(
@@ -217,101 +216,3 @@ PROBE = Probe(
     figures=(Figure("sense", accuracy_of),),
     is_tokenized=True,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class LemmaGroup:
-    """The R words of a lemma and part of speech: the corpus, document by document, then the test.
-
-    Their K candidates are the senses that the corpus has, in the order of the inventory.
-    """
-
-    rows: slice
-    num_corpus: int
-    documents: NDArray[np.int64]
-    """(R,) a number for each document; those of the test set are sentences."""
-    is_gold: NDArray[np.bool_]
-    """(R, K) whether a word has a sense."""
-    frequencies: NDArray[np.int64]
-    """(R, K) how often the documents other than the word's have a sense."""
-
-    def document_runs(self) -> Iterable[slice]:
-        edges = np.flatnonzero(np.diff(self.documents[: self.num_corpus])) + 1
-        limits = [0, *edges.tolist(), self.num_corpus]
-        return map(slice, limits[:-1], limits[1:])
-
-    @property
-    def is_ambiguous(self) -> bool:
-        return self.is_gold.shape[1] > 1
-
-
-class SenseWords:
-    """All W words of a corpus and a test set, lemma by lemma."""
-
-    def __init__(
-        self,
-        corpus: Sequence[SenseSentence],
-        test: Sequence[SenseSentence],
-        inventory: SenseInventory,
-    ) -> None:
-        self.num_test = len(test)
-        numbers: dict[str, int] = {}
-        by_lemma: defaultdict[tuple[str, str], list[tuple[int, SenseOccurrence]]] = defaultdict(
-            list
-        )
-        for sentence in corpus:
-            place = self.num_test + numbers.setdefault(sentence.document, len(numbers))
-            for word in sentence.occurrences:
-                by_lemma[lemma_of(word), word.pos].append((place, word))
-        # document by document, so that each is one run of rows; the sort keeps the order inside
-        for members in by_lemma.values():
-            members.sort(key=lambda member: member[0])
-        for place, sentence in enumerate(test):
-            for word in sentence.occurrences:
-                by_lemma[lemma_of(word), word.pos].append((place, word))
-        self.num_documents = len(numbers)
-        self.groups: list[LemmaGroup] = []
-        corpus_rows: dict[str, int] = {}
-        test_rows: dict[str, int] = {}
-        self.parts = (corpus, corpus_rows), (test, test_rows)
-        every: list[tuple[int, SenseOccurrence]] = []
-        for (lemma, pos), members in by_lemma.items():
-            order = [sense.sense_key for sense in inventory.senses(lemma, pos)]
-            group = self._group(members, order, start=len(every))
-            if group.is_ambiguous:
-                for row, (place, word) in enumerate(members, len(every)):
-                    (test_rows if place < self.num_test else corpus_rows)[word.name] = row
-            self.groups.append(group)
-            every += members
-        self.places = np.array([place for place, _ in every], dtype=np.int64)
-        self.is_test = self.places < self.num_test
-        firsts = [inventory.first_sense(word.lemma, word.pos) for _, word in every]
-        pairs = zip(firsts, every, strict=True)
-        self.first_is_gold = np.array([key in word.sense_keys for key, (_, word) in pairs], bool)
-        self.has_first = np.array([key is not None for key in firsts], dtype=bool)
-        known = [group.frequencies.any(axis=1) for group in self.groups]
-        self.has_candidates = np.concatenate([*known, np.zeros(0, dtype=bool)])
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    def _group(
-        self, members: Sequence[tuple[int, SenseOccurrence]], order: Sequence[str], *, start: int
-    ) -> LemmaGroup:
-        documents = np.array([place for place, _ in members], dtype=np.int64)
-        num_corpus = int((documents >= self.num_test).sum())
-        ranks = {sense: rank for rank, sense in enumerate(order)}
-        senses = {sense for _, word in members[:num_corpus] for sense in word.sense_keys}
-        candidates = sorted(senses, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
-        is_gold = np.array(
-            [[sense in word.sense_keys for sense in candidates] for _, word in members], dtype=bool
-        ).reshape(len(members), len(candidates))
-        # what a word may know of its lemma: all annotations but those of its own document
-        frequencies = np.tile(is_gold[:num_corpus].sum(axis=0), (len(members), 1))
-        for document in np.unique(documents[:num_corpus]):
-            own = documents == document
-            frequencies[own] -= is_gold[own].sum(axis=0)
-        return LemmaGroup(
-            rows=slice(start, start + len(members)), num_corpus=num_corpus,
-            documents=documents, is_gold=is_gold, frequencies=frequencies,
-        )  # fmt: skip

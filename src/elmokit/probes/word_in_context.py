@@ -58,9 +58,6 @@ class LocatedPairs:
     spans: list[tuple[int, int]]
     """``[first, last)`` of the target word in each of them."""
 
-    def __len__(self) -> int:
-        return len(self.same_sense)
-
     def cosines(self, source: VectorSource) -> Float[np.ndarray, "S N"]:
         """Return the cosine of each located pair, for each name of the source."""
         stream = source.stream(self.sentences)
@@ -75,8 +72,8 @@ class LocatedPairs:
 def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs:
     """Split the texts with the model's tokenizer and find the target words."""
     places = [(_locate(pair.first, tokenize), _locate(pair.second, tokenize)) for pair in pairs]
-    is_located = np.array([None not in pair for pair in places], dtype=bool)
-    num_lost = int((~is_located).sum())
+    located = [place for pair in places if None not in pair for place in pair if place is not None]
+    num_lost = len(pairs) - len(located) // 2
     message = (
         f"{num_lost} of {len(pairs)} pairs: the target word does not match the tokenizer's words"
     )
@@ -84,11 +81,10 @@ def find_words(pairs: Sequence[ContextPair], tokenize: Tokenize) -> LocatedPairs
         raise InputError(f"{message}. Is the tokenizer right for this language?")
     if num_lost:
         log.warning("%s", message)
-    located = [place for pair in places if None not in pair for place in pair if place is not None]
-    same_sense = np.array([pair.same_sense for pair in pairs], dtype=bool)
     return LocatedPairs(
-        same_sense, is_located, [words for words, _ in located], [span for _, span in located]
-    )
+        np.array([pair.same_sense for pair in pairs]), np.array([None not in p for p in places]),
+        [words for words, _ in located], [span for _, span in located],
+    )  # fmt: skip
 
 
 def _locate(word: WordInContext, tokenize: Tokenize) -> tuple[Sentence, tuple[int, int]] | None:
@@ -114,16 +110,14 @@ def word_in_context(
             threshold, accuracy = best_threshold(
                 train_cosines[way], train.same_sense[train.is_located]
             )
-            counts = np.zeros((len(dev), 2))
-            counts[:, 1] = 1
+            counts = np.repeat([[0.0, 1.0]], len(dev.is_located), axis=0)
             answers = dev_cosines[way] >= threshold
             counts[dev.is_located, 0] = answers == dev.same_sense[dev.is_located]
-            score = WicScore(
+            scores.append(WicScore(
                 name=name, accuracy=float(accuracy_of(counts.sum(axis=0))),
-                train_accuracy=accuracy, threshold=threshold,
-                num_pairs=len(dev), num_not_found=int((~dev.is_located).sum()), counts=counts,
-            )  # fmt: skip
-            scores.append(score)
+                train_accuracy=accuracy, threshold=threshold, num_pairs=len(counts),
+                num_not_found=int((~dev.is_located).sum()), counts=counts,
+            ))  # fmt: skip
     return tuple(scores)
 
 
@@ -137,8 +131,8 @@ def best_threshold(
     order = np.argsort(cosines, kind="stable")
     values, truth = cosines[order].astype(np.float64), same_sense[order]
     # right[i]: the i lowest are classified as different, the others as the same
-    different = np.concatenate([[0], np.cumsum(~truth)])
-    right = different + np.concatenate([np.cumsum(truth[::-1])[::-1], [0]])
+    right = np.concatenate([[0], np.cumsum(~truth)]) + truth.sum()
+    right[1:] -= np.cumsum(truth)
     # halfway between cosines: rounding moves no pair to the other side
     edges = np.concatenate([[values[0] - 1], (values[1:] + values[:-1]) / 2, [values[-1] + 1]])
     possible = np.concatenate([[True], values[1:] > values[:-1], [True]])

@@ -8,6 +8,7 @@ Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as i
 2017.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,14 +23,14 @@ from elmokit.probes.inputs import (
     VectorSource,
     check_names,
     find_sense_files,
+    lemma_of,
     occurrence_vectors,
     read_sense_data,
 )
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
-from elmokit.probes.sense_neighbors import LemmaGroup, SenseWords
 from elmokit.shapes import Bool, Float, Int
-from elmokit.tasks.formats.senses import SenseInventory, SenseSentence
+from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"
 """Baselines: the inventory's first sense, and the most frequent one of the (other) documents."""
@@ -77,6 +78,90 @@ class WsdScore:
     each of `FIGURES`: correct, answered, all."""
 
 
+class LemmaGroup:
+    """The R words of a lemma and part of speech: those of the corpus, then those of the test set.
+
+    Their K candidates are the senses that the corpus has, in the order of the inventory.
+    ``places`` are the sentences of the test set, and after these the documents of the corpus.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[SenseOccurrence],
+        places: Int[np.ndarray, " R"],
+        order: Sequence[str],
+        *,
+        num_test: int,
+        start: int,
+    ) -> None:
+        self.rows, self.places = slice(start, start + len(words)), places
+        self.num_corpus = num_corpus = int((places >= num_test).sum())
+        ranks = {sense: rank for rank, sense in enumerate(order)}
+        senses = {sense for word in words[:num_corpus] for sense in word.sense_keys}
+        candidates = sorted(senses, key=lambda sense: (ranks.get(sense, len(ranks)), sense))
+        self.is_gold = np.array(
+            [[sense in word.sense_keys for sense in candidates] for word in words], dtype=bool
+        ).reshape(len(words), len(candidates))  # (R, K)
+        self.is_ambiguous = len(candidates) > 1
+        # what a word may know of its lemma: all annotations but those of its own document
+        self.frequencies = np.tile(self.is_gold[:num_corpus].sum(axis=0), (len(words), 1))  # (R, K)
+        for own in self.documents():
+            self.frequencies[own] -= self.is_gold[own].sum(axis=0)
+
+    def documents(self) -> list[Bool[np.ndarray, " R"]]:
+        """Tell for each document of the corpus which words are in it."""
+        return [self.places == place for place in np.unique(self.places[: self.num_corpus])]
+
+
+class SenseWords:
+    """All W words of a corpus and a test set, lemma by lemma."""
+
+    def __init__(
+        self,
+        corpus: Sequence[SenseSentence],
+        test: Sequence[SenseSentence],
+        inventory: SenseInventory,
+    ) -> None:
+        self.num_test = len(test)
+        names = dict.fromkeys(sentence.document for sentence in corpus)
+        self.num_documents = len(names)
+        place_of = {name: place for place, name in enumerate(names, self.num_test)}
+        placed = [(place_of[sentence.document], sentence) for sentence in corpus]
+        by_lemma: defaultdict[tuple[str, str], list[tuple[int, SenseOccurrence]]] = defaultdict(
+            list
+        )
+        for place, sentence in (*placed, *enumerate(test)):
+            for word in sentence.occurrences:
+                by_lemma[lemma_of(word), word.pos].append((place, word))
+        self.places = np.array([n for group in by_lemma.values() for n, _ in group], dtype=np.int64)
+        self.is_test = self.places < self.num_test
+        words = [word for group in by_lemma.values() for _, word in group]
+        self.groups: list[LemmaGroup] = []
+        # rows of the ambiguous words; the corpus and the test set may have the same names
+        self.parts: tuple[tuple[Sequence[SenseSentence], dict[str, int]], ...]
+        self.parts = (corpus, {}), (test, {})
+        start = 0
+        for (lemma, pos), members in by_lemma.items():
+            order = [sense.sense_key for sense in inventory.senses(lemma, pos)]
+            rows = slice(start, start + len(members))
+            group = LemmaGroup(
+                words[rows], self.places[rows], order, num_test=self.num_test, start=start
+            )
+            self.groups.append(group)
+            for row in range(start, rows.stop) if group.is_ambiguous else ():
+                self.parts[int(self.is_test[row])][1][words[row].name] = row
+            start = rows.stop
+        firsts = [inventory.first_sense(word.lemma, word.pos) for word in words]
+        pairs = zip(firsts, words, strict=True)
+        self.first_is_gold = np.array([key in word.sense_keys for key, word in pairs], dtype=bool)
+        self.has_first = np.array([key is not None for key in firsts], dtype=bool)
+        known = [group.frequencies.any(axis=1) for group in self.groups]
+        self.has_candidates = np.concatenate([*known, np.zeros(0, dtype=bool)])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
 def disambiguate(
     sources: Sequence[VectorSource],
     corpus: Sequence[SenseSentence],
@@ -91,7 +176,7 @@ def disambiguate(
     check_names(sources)
     words = SenseWords(corpus, test, inventory)
     first, no_tie = words.first_is_gold[None], np.zeros((1, len(words)), dtype=bool)
-    frequent = _decide_all(words, (1,), lambda group: frequency_scores(group)[None])
+    frequent = _decide_all(words, (1,), lambda group: _frequency_scores(group)[None])
     scores = [
         _score(words, FIRST_SENSE, first, no_tie, uses_corpus=False),
         _score(words, MOST_FREQUENT, *frequent),
@@ -102,26 +187,24 @@ def disambiguate(
 
 
 def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore]:
-    weights = np.array(PRIOR_WEIGHTS)
-    num_names = len(source.names)
+    weights, num_names = np.array(PRIOR_WEIGHTS), len(source.names)
 
     def score(group: LemmaGroup) -> NDArray[np.float64]:  # (S, 1 + weights, R, K)
         if group.is_ambiguous:
             x = np.asarray(table[:, group.rows])  # (S, R, X)
-            centroid, nearest = centroid_scores(x, group), nearest_scores(x, group)
+            centroid, nearest = _centroid_scores(x, group), _nearest_scores(x, group)
         else:  # every method takes the only sense, if there is one
-            only = frequency_scores(group)
+            only = _frequency_scores(group)
             centroid = nearest = np.broadcast_to(only, (num_names, *only.shape))
-        with_prior = nearest[:, None] + weights[:, None, None] * log_prior(group)
+        with_prior = nearest[:, None] + weights[:, None, None] * _log_prior(group)
         return np.concatenate([centroid[:, None], with_prior], axis=1)
 
     # `score` reads the table, lemma by lemma: all vectors of SemCor need not fit in memory
-    with vector_table(source, words) as table:
+    with _vector_table(source, words) as table:
         decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
-    scores = []
+    scores, every = [], np.arange(len(words))
     for name, is_right, is_tie in zip(source.names, *decisions, strict=True):
         best, weight_of_word = _choose_weights(words, is_right[1:])
-        every = np.arange(len(words))
         right, tie = (
             np.stack([*part[:2], part[1 + weight_of_word, every]]) for part in (is_right, is_tie)
         )
@@ -157,59 +240,53 @@ def _decide_all(
     is_right, is_tie = np.zeros((2, *shape, len(words)), dtype=bool)
     for group in words.groups:
         # a lemma with one sense is decided, too: it counts in the scores of all methods
-        choice, is_tie[..., group.rows] = decide(score(group))
-        # one more column, for words without a candidate: the choice -1 is the last one
-        columns = [group.is_gold, words.first_is_gold[group.rows, None]]
-        is_gold = np.concatenate(columns, axis=1)
-        is_right[..., group.rows] = is_gold[np.arange(len(is_gold)), choice]
+        scores = score(group)
+        # one more column, for words without a candidate: the inventory's first sense
+        no_candidate = np.full((*scores.shape[:-1], 1), np.finfo(np.float64).min)
+        scores = np.concatenate([scores, no_candidate], axis=-1)
+        is_best = scores >= scores.max(axis=-1, keepdims=True) - TIE_TOLERANCE
+        first_is_gold = words.first_is_gold[group.rows, None]
+        is_gold = np.concatenate([group.is_gold, first_is_gold], axis=1)
+        # of equals the first
+        is_right[..., group.rows] = is_gold[np.arange(len(is_gold)), is_best.argmax(axis=-1)]
+        is_tie[..., group.rows] = is_best.sum(axis=-1) > 1
     return is_right, is_tie
 
 
-def decide(
-    scores: Float[np.ndarray, "*A K"],
-) -> tuple[Int[np.ndarray, "*A"], Bool[np.ndarray, "*A"]]:
-    """Return the best candidate (of equals the first; -1: none), and whether others equal it."""
-    best = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    is_best = (scores >= best - TIE_TOLERANCE) & (scores > -np.inf)
-    if scores.shape[-1] == 0:
-        return np.full(scores.shape[:-1], -1), np.zeros(scores.shape[:-1], dtype=bool)
-    choice = np.where(is_best.any(axis=-1), is_best.argmax(axis=-1), -1)
-    return choice, is_best.sum(axis=-1) > 1
-
-
-def centroid_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np.ndarray, "S R K"]:
+def _centroid_scores(
+    x: Float[np.ndarray, "S R X"], group: LemmaGroup
+) -> Float[np.ndarray, "S R K"]:
     """Return the cosine of each word with the mean vector of each sense.
 
     Means are those of the other documents: the sums of a document are subtracted from the total.
     A sense that no other document has scores -inf, here and below.
     """
-    has_sense = group.is_gold.T.astype(x.dtype)  # (K, R)
+    has_sense, documents = group.is_gold.T.astype(x.dtype), group.documents()  # (K, R)
 
-    def sums(rows: slice) -> Float[np.ndarray, "S K X"]:
-        return (has_sense[:, rows] @ x[:, rows]).astype(np.float64)
+    def sums(own: Bool[np.ndarray, " R"]) -> Float[np.ndarray, "S K X"]:
+        return (has_sense[:, own] @ x[:, own]).astype(np.float64)
 
     # sums in float64: a sense of thousands of words would otherwise lose the last digits
     total = np.zeros((len(x), len(has_sense), x.shape[2]))  # (S, K, X)
-    for rows in group.document_runs():
-        total += sums(rows)
+    for own in documents:
+        total += sums(own)
     units = unit_rows(x)
     scores = units @ unit_rows(total).swapaxes(1, 2)  # (S, R, K)
-    for rows in group.document_runs():
-        scores[:, rows] = units[:, rows] @ unit_rows(total - sums(rows)).swapaxes(1, 2)
+    for own in documents:
+        scores[:, own] = units[:, own] @ unit_rows(total - sums(own)).swapaxes(1, 2)
     return np.where(group.frequencies > 0, scores, -np.inf)
 
 
-def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np.ndarray, "S R K"]:
+def _nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np.ndarray, "S R K"]:
     """Return the cosine of each word with the nearest word of each sense in other documents."""
-    units = unit_rows(x)
-    corpus = units[:, : group.num_corpus].swapaxes(1, 2)  # (S, X, N)
-    documents = group.documents[: group.num_corpus]
-    has_sense = group.is_gold[: group.num_corpus].T  # (K, N)
+    units, in_corpus = unit_rows(x), slice(group.num_corpus)
+    corpus = units[:, in_corpus].swapaxes(1, 2)  # (S, X, N)
+    has_sense = group.is_gold[in_corpus].T  # (K, N)
     scores = np.full((*x.shape[:2], len(has_sense)), -np.inf)
     # some queries at a time: all cosines of a frequent verb at once would take too much memory
     for start in range(0, x.shape[1], _QUERIES_TOGETHER):
         rows = slice(start, start + _QUERIES_TOGETHER)
-        is_own = group.documents[rows, None] == documents  # (B, N)
+        is_own = group.places[rows, None] == group.places[in_corpus]  # (B, N)
         for way in range(len(x)):
             cosines = np.where(is_own, -np.inf, units[way, rows] @ corpus[way])  # (B, N)
             for sense, words in enumerate(has_sense):
@@ -217,12 +294,12 @@ def nearest_scores(x: Float[np.ndarray, "S R X"], group: LemmaGroup) -> Float[np
     return scores
 
 
-def frequency_scores(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
+def _frequency_scores(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
     """Return how often the other documents have each sense."""
     return np.where(group.frequencies > 0, group.frequencies, -np.inf)
 
 
-def log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
+def _log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
     """Return ln of the share of each sense among the annotations of the other documents."""
     frequencies = group.frequencies
     totals = np.maximum(frequencies.sum(axis=1, keepdims=True), 1)
@@ -230,7 +307,7 @@ def log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
 
 
 @contextmanager
-def vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
+def _vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
     """Yield the vectors of the ambiguous words (zeros for others), mapped from a temporary file."""
     with scratch_directory("elmokit-senses") as folder:
         path = folder / "vectors"
@@ -263,34 +340,29 @@ def _score(
     counts = np.zeros((words.num_test + words.num_documents, 3 * len(FIGURES)))
     values: dict[str, float | None] = {figure.name: None for figure in FIGURES}
     num_ties: dict[str, int] = {}
-    for is_part, figures in ((words.is_test, FIGURES[:3]), (~words.is_test, FIGURES[3:])):
+    nums: dict[str, int] = {}
+    parts = (("", words.is_test, FIGURES[:3]), ("semcor_", ~words.is_test, FIGURES[3:]))
+    for part, is_part, figures in parts:
         for figure, right, tie in zip(figures, is_right, is_tie, strict=False):
-            columns = [
+            counts[:, figure.part] = np.stack([
                 np.bincount(words.places, weights=counted & is_part, minlength=len(counts))
                 for counted in (right & is_answered, is_answered, is_part)
-            ]
-            counts[:, figure.part] = np.stack(columns, axis=1)
+            ], axis=1)  # fmt: skip
             values[figure.name] = float(f1_of(figure.counts(counts).sum(axis=0)))
             num_ties[figure.name] = int((tie & is_part).sum())
-    of_test, of_corpus = (
-        [int((part & counted).sum()) for counted in (True, ~is_known & is_answered, ~is_answered)]
-        for part in (words.is_test, ~words.is_test)
-    )
+        nums[f"{part}num_instances"] = int(is_part.sum())
+        nums[f"{part}num_backed_off"] = int((is_part & ~is_known & is_answered).sum())
+        nums[f"{part}num_unanswered"] = int((is_part & ~is_answered).sum())
     return WsdScore(
-        name=name, **values, prior_weight=prior_weight, num_ties=num_ties,
-        num_instances=of_test[0], num_backed_off=of_test[1], num_unanswered=of_test[2],
-        semcor_num_instances=of_corpus[0], semcor_num_backed_off=of_corpus[1],
-        semcor_num_unanswered=of_corpus[2], counts=counts,
-    )  # fmt: skip
+        name=name, **values, **nums, prior_weight=prior_weight, num_ties=num_ties, counts=counts
+    )
 
 
 PROBE = Probe(
     find=find_sense_files,
     read=lambda files, tokenize, units: read_sense_data(files),
     words=lambda data: words_of(data.train, data.test),
-    measure=lambda sources, data, seed: disambiguate(
-        sources, data.train, data.test, data.inventory
-    ),
+    measure=lambda sources, data, seed: disambiguate(sources, *data),
     columns={
         "f1": "centroid", "nearest_f1": "1-NN", "prior_f1": "1-NN, prior",
         "semcor_f1": "SemCor: centroid", "semcor_nearest_f1": "SemCor: 1-NN",

@@ -44,22 +44,21 @@ def divided(source, directory, *, task, limit=None, subset="all"):
 def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path, monkeypatch):
     names = [f"w{n}" for n in range(50)]
     source = write(tmp_path / "train.conll", "\n".join(f"{name}\tO\n" for name in names))
-    found = {}
+    trains, held_outs = {}, set()
     for limit in (5, 20, None):
         parts = divided(source, tmp_path / str(limit), task="ner", limit=limit)
         train, held_out = (
-            [sentence.tokens[0] for sentence in read_columns(path)]
+            tuple(sentence.tokens[0] for sentence in read_columns(path))
             for path in (parts.train, parts.held_out)
         )
-        found[limit] = train
-        assert len(held_out) == 5
         assert not set(train) & set(held_out)
-        first = names.index(held_out[0])  # a block: neighbors are of one document
-        assert held_out == names[first : first + len(held_out)]
-        found.setdefault("held out", held_out)
-        assert held_out == found["held out"]
-    assert [len(found[limit]) for limit in (5, 20, None)] == [5, 20, 45]
-    assert set(found[5]) < set(found[20]) < set(found[None])
+        trains[limit] = train
+        held_outs.add(held_out)
+    (held_out,) = held_outs
+    first = names.index(held_out[0])  # a block: neighbors are of one document
+    assert held_out == tuple(names[first : first + 5])
+    assert [len(trains[limit]) for limit in (5, 20, None)] == [5, 20, 45]
+    assert set(trains[5]) < set(trains[20]) < set(trains[None])
     monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
     few = divided(source, tmp_path / "few", task="ner")
     assert len(list(read_columns(few.held_out))) == 2

@@ -1,13 +1,16 @@
-"""Which runs an experiment has, and with which learning rates."""
+"""What experiments are: their definitions, their runs and learning rates."""
 
 import dataclasses
 from collections import Counter
+from itertools import product
+from pathlib import Path
 
 import pytest
 
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
+    EXPERIMENTS,
     SEEDS,
     TASKS,
     Condition,
@@ -24,7 +27,8 @@ from elmokit.experiments.plan import (
 
 from ...builders.experiment_runs import result
 
-TABLE1, FIGURE2 = find_experiment("table1"), find_experiment("figure2")
+GUIDE = Path(__file__).parents[3] / "docs/guides/experiments.md"
+TABLE1 = find_experiment("table1")
 STATIC, ELMO = TABLE1.conditions
 NER, NLI, SRL = TASKS["ner"], TASKS["nli"], TASKS["srl"]
 FACTS = {task.dataset: {"model": "abc", "data": task.dataset} for task in TABLE1.tasks}
@@ -42,22 +46,14 @@ def plan(
 
 def test_complete_comparisons_come_first():
     runs = plan()
-    assert [(run.seed, run.share, run.task, run.condition) for run in runs[:5]] == [
-        (0, 1.0, "ner", "static"),
-        (0, 1.0, "ner", "elmo"),
-        (0, 1.0, "nli", "static"),
-        (0, 1.0, "nli", "elmo"),
-        (0, 0.1, "ner", "static"),
-    ]
-    assert [run.seed for run in runs] == [0] * 8 + [1] * 8
+    keys = [(run.seed, run.share, run.task, run.condition) for run in runs]
+    assert keys == list(product((0, 1), (1.0, 0.1), ("ner", "nli"), ("static", "elmo")))
     # a condition may be of some tasks and a task of some shares
-    only_nli, only_all = (
-        dataclasses.replace(ELMO, tasks=("nli",)), dataclasses.replace(NER, shares=(1.0,)),
-    )  # fmt: skip
+    only_nli = dataclasses.replace(ELMO, tasks=("nli",))
+    only_all = dataclasses.replace(NER, shares=(1.0,))
     runs = plan(conditions=(STATIC, only_nli), tasks=(only_all, NLI), seeds=1)
     assert {(run.task, run.condition, run.share) for run in runs} == {
-        ("ner", "static", 1.0), *(("nli", name, share) for name in ("static", "elmo")
-                                  for share in (1.0, 0.1)),
+        ("ner", "static", 1.0), *product(("nli",), ("static", "elmo"), (1.0, 0.1)),
     }  # fmt: skip
 
 
@@ -75,20 +71,17 @@ def test_what_decides_a_run_decides_its_id_and_nothing_else():
 
 def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():
     control = Condition(name="control", overrides=("inputs.embeddings=top",), is_control=True)
-    single = dataclasses.replace(SRL, seeds=1)
 
     def seeds(tasks=(NER, SRL), **more):
-        runs = plan(tasks=tasks, conditions=(STATIC, ELMO, control), shares=(1.0,), **more)
+        runs = plan(tasks=tasks, conditions=(ELMO, control), shares=(1.0,), **more)
         return Counter((run.task, run.condition) for run in runs)
 
-    usual = seeds(seeds=None)
-    assert 5 > SEEDS > CONTROL_SEEDS
-    assert usual["ner", "elmo"] == usual["ner", "static"] == 5
-    assert usual["srl", "elmo"] == SEEDS
-    assert usual["ner", "control"] == usual["srl", "control"] == CONTROL_SEEDS
+    assert seeds(seeds=None) == {
+        ("ner", "elmo"): 5, ("srl", "elmo"): SEEDS,
+        ("ner", "control"): CONTROL_SEEDS, ("srl", "control"): CONTROL_SEEDS,
+    }  # fmt: skip
     assert set(seeds(seeds=4).values()) == {4}
-    assert set(seeds(seeds=None, max_seeds=2).values()) == {2}
-    assert set(seeds((single,), seeds=None).values()) == {1}
+    assert set(seeds(seeds=None, max_seeds=1).values()) == {1}
 
 
 def test_rates_are_tuned_for_every_condition_or_for_another_one():
@@ -107,8 +100,7 @@ def test_rates_are_tuned_for_every_condition_or_for_another_one():
     keys = (NER.dataset, "static"), (NER.dataset, "elmo")
     assert best_rates(tuning, outcomes) == ({}, dict.fromkeys(keys, NOT_TUNED))
     outcomes |= dict.fromkeys((static[2].id, *(run.id for run in elmo)), "diverged")
-    rates, reasons = best_rates(tuning, outcomes)
-    assert (rates, reasons) == ({keys[0]: usual / 2}, {keys[1]: ALL_DIVERGED})
+    assert best_rates(tuning, outcomes) == ({keys[0]: usual / 2}, {keys[1]: ALL_DIVERGED})
     runs = plan(tasks=(NER,), conditions=experiment.conditions, rates={keys[1]: 0.5})
     used = {run.condition: run.learning_rate for run in runs}
     assert used == {"static": usual, "elmo": 0.5, "average": 0.5}
@@ -116,15 +108,26 @@ def test_rates_are_tuned_for_every_condition_or_for_another_one():
 
 @pytest.mark.parametrize(
     "override",
-    [
-        "task=nli", "train.seed=3", "train.label_share=0.5", "train={epochs=3}",
-        "inputs.embeddings=elmo", " inputs . layer_l2 = 0.1",
-    ],
-)  # fmt: skip
+    ["task=nli", "train.seed=3", "train={epochs=3}", " inputs . layer_l2 = 0.1"],
+)
 def test_what_is_compared_cannot_be_set(override):
     other = Condition(name="λ = 1", overrides=(*ELMO.overrides, "inputs.layer_l2=1.0"))
     with pytest.raises(InputError, match="cannot be set"):
         plan(conditions=(STATIC, other), overrides=[override])
     runs = plan(overrides=["inputs.layer_l2=0.5", "dropout=0.3"])  # which others compare
-    assert {run.metadata["config"]["inputs"]["layer_l2"] for run in runs} == {0.5}
-    assert {run.metadata["config"]["dropout"] for run in runs} == {0.3}
+    configs = [run.metadata["config"] for run in runs]
+    assert {(one["inputs"]["layer_l2"], one["dropout"]) for one in configs} == {(0.5, 0.3)}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_is_whole(name):
+    experiment = EXPERIMENTS[name]
+    assert experiment.tables or experiment.probe
+    assert bool(experiment.tasks) != (experiment.probe is not None)
+    names = [condition.name for condition in experiment.conditions]
+    assert len(set(names)) == len(names)
+    assert experiment.reference is None or experiment.reference in names
+    assert {condition.tuned_name for condition in experiment.conditions} <= set(names)
+    datasets = [settings.dataset for settings in experiment.tasks]
+    assert len(set(datasets)) == len(datasets)  # metadata is kept by data set
+    assert f"`{name}`" in GUIDE.read_text(encoding="utf-8")

@@ -1,22 +1,21 @@
-"""Tables of conditions, of layer weights and of probes, from results made up."""
+"""Comparisons and tables of conditions and of layer weights, from results made up."""
 
 from dataclasses import replace
 
 import pytest
 
-from elmokit.experiments.comparison import Findings
-from elmokit.experiments.report import PLOTS
-from elmokit.experiments.tables import (
-    fewer_labels_table,
-    gain_table,
-    mix_table,
-    score_table,
+from elmokit.experiments.comparison import (
+    Cell,
+    Findings,
+    compare,
+    error_reduction,
+    share_that_reaches,
 )
+from elmokit.experiments.report import PLOTS
+from elmokit.experiments.tables import fewer_labels_table, gain_table, mix_table, score_table
 from elmokit.probes.layer_weights import MixWeights
 
 from ...builders.experiment_runs import planned, result
-
-RIGHT, WRONG = [1] * 20, [0] * 20
 
 
 def findings(*, missing=()):
@@ -24,16 +23,42 @@ def findings(*, missing=()):
     for seed in (0, 1):
         for share, static, elmo in ((1.0, 60.0, 70.0), (0.1, 40.0, 58.0), (0.01, 30.0, 62.0)):
             for condition, value in (("static", static), ("elmo", elmo)):
-                run = planned(condition, share=share, seed=seed)
+                is_elmo = condition == "elmo"
                 weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
                 made = result(
-                    value + seed, right=RIGHT if condition == "elmo" else WRONG,
-                    epochs=[value + seed, value], best_epoch=2 - seed,
-                    weights=[MixWeights(position="input", weights=weights, gamma=2.0)]
-                    if condition == "elmo" else [],
+                    value + seed, right=[int(is_elmo)] * 20, epochs=[value + seed, value],
+                    best_epoch=2 - seed,
+                    weights=[MixWeights(position="input", weights=weights, gamma=2.0)] * is_elmo,
                 )  # fmt: skip
+                run = planned(condition, share=share, seed=seed)
                 runs.append((run, None if (condition, share, seed) in missing else made))
     return Findings(runs, "static")
+
+
+def cell(condition, *results):
+    return Cell("nli", "pairs", 1.0, condition, dict(enumerate(results)))
+
+
+def test_error_reduction_is_the_gain_as_a_share_of_what_is_missing_to_100():
+    # SQuAD and SRL of table 1 in the paper
+    assert error_reduction(81.1, 85.8) == pytest.approx(24.9, abs=0.05)
+    assert error_reduction(81.4, 84.6) == pytest.approx(17.2, abs=0.05)
+    assert error_reduction(100.0, 100.0) is None
+
+
+def test_epochs_to_the_best_of_the_reference():
+    ours = cell("elmo", result(right=[1], epochs=[40, 55, 60]), result(right=[1], epochs=[56]))
+    theirs = cell("static", result(right=[1], epochs=[50, 20]), result(right=[1], epochs=[56]))
+    assert compare(ours, theirs).epochs_to_reference == 1.5  # epochs 2 and 1 reach 53
+    never = cell("elmo", result(right=[1], epochs=[40]), result(right=[1], epochs=[56]))
+    assert compare(never, theirs).epochs_to_reference is None
+
+
+def test_the_share_that_reaches_a_score_lies_on_a_line_over_logarithms():
+    points = [(1.0, 70.0), (0.01, 40.0), (0.1, 60.0)]
+    found = [share_that_reaches(points, score) for score in (50.0, 60.0, 30.0)]
+    assert found == pytest.approx([10**-1.5, 0.1, 0.01])
+    assert share_that_reaches(points, 70.5) is None
 
 
 def test_scores_have_a_row_for_each_share_and_say_which_seeds_are_missing():
@@ -57,8 +82,7 @@ def test_gains_by_hand():
 
 
 def test_changes_of_gains_by_hand():
-    table = fewer_labels_table(findings())
-    assert [row[2:7] for row in table.rows] == [
+    assert [row[2:7] for row in fewer_labels_table(findings()).rows] == [
         ("10 %", "elmo", "+18.00", "+10.00", "+8.00"),
         ("1 %", "elmo", "+32.00", "+10.00", "+22.00"),
     ]
@@ -67,10 +91,8 @@ def test_changes_of_gains_by_hand():
 
 
 def test_p_values_are_adjusted_for_the_tasks_of_one_condition_and_share():
-    one_task = findings().runs
-    tasks = ("nli", "sentiment", "qa")
     runs = [(replace(run, task=task), None if task == "qa" else made)
-            for task in tasks for run, made in one_task]  # fmt: skip
+            for task in ("nli", "sentiment", "qa") for run, made in findings().runs]  # fmt: skip
     found = Findings(runs, "static").comparisons
     assert len(found) == 2 * 3
     assert {one.adjusted_p for one in found} == {3 * one.p_value for one in found}

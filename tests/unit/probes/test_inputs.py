@@ -12,9 +12,7 @@ from elmokit.probes.inputs import (
     check_names,
     layer_sources,
     occurrence_vectors,
-    read_pos_data,
     read_sense_data,
-    read_wic_data,
 )
 
 from ...builders.probe_sources import TableSource, annotated
@@ -61,9 +59,9 @@ def test_random_weights_are_those_of_the_seed(tmp_path):
     toy_model().save(tmp_path / "model")
 
     def top(seed):
-        trained, random = layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
-        assert check_names([trained, random]) == ["layer top", "random top"]
-        return next(trained.stream(SENTENCES)), next(random.stream(SENTENCES))
+        sources = layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
+        assert check_names(sources) == ["layer top", "random top"]
+        return [next(source.stream(SENTENCES)) for source in sources]
 
     (trained, one), (_, same), (_, other) = top(1), top(1), top(2)
     np.testing.assert_array_equal(one, same)
@@ -82,7 +80,6 @@ def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_re
     assert source.read == [("in", "New", "York")]
 
 
-CONLLU = "1\tcats\tcat\tNOUN\tNNS\t_\t0\troot\t_\t_\n\n"
 TEXT = (
     "<corpus><text id='d'><sentence id='d.s0'><wf lemma='the' pos='DET'>The</wf>"
     "<instance id='d.s0.t0' lemma='bank' pos='NOUN'>bank</instance></sentence></text></corpus>"
@@ -101,14 +98,6 @@ def senses_dir(tmp_path):
     return tmp_path
 
 
-def test_tagged_sentences_are_found_by_split(tmp_path):
-    for split in ("train", "dev"):
-        (tmp_path / f"en-ud-{split}.conllu").write_text(CONLLU, encoding="utf-8")
-    data = read_pos_data(tmp_path)
-    assert [one.tags for one in (*data.train, *data.dev)] == [("NOUN",), ("NOUN",)]
-    assert read_pos_data(tmp_path, column="xpos").dev[0].tags == ("NNS",)
-
-
 def test_senses_are_text_keys_and_an_inventory_of_one_test_set(senses_dir):
     data = read_sense_data(senses_dir)
     assert data.train[0].tokens == data.test[0].tokens == ("The", "bank")
@@ -119,17 +108,3 @@ def test_senses_are_text_keys_and_an_inventory_of_one_test_set(senses_dir):
     for wrong in (None, "x"):
         with pytest.raises(InputError, match=r"semeval2007, senseval2 .*--test"):
             read_sense_data(senses_dir, test=wrong)
-
-
-def test_pairs_are_told_by_their_columns(tmp_path):
-    korean = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\t배\t[배]를 타다\t[배]를 먹다\tFalse\n"
-    english = (
-        '{"id": 1, "lemma": "bank", "sentence1": "a bank", "start1": 2, "end1": 6, '
-        '"sentence2": "bank", "start2": 0, "end2": 4, "label": true}\n'
-    )
-    (tmp_path / "train.tsv").write_text(korean, encoding="utf-8")
-    (tmp_path / "dev.jsonl").write_text(english, encoding="utf-8")
-    data = read_wic_data(tmp_path)
-    (ship,), (bank,) = data.train, data.dev
-    assert (ship.second.text, ship.second.start, ship.second.end) == ("배를 먹다", 0, 1)
-    assert (bank.first.start, bank.first.end, bank.same_sense) == (2, 6, True)
