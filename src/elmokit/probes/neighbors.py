@@ -4,11 +4,11 @@ Source: Peters et al. 2018, section 5.3 and table 4.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import tee
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from elmokit.vectors.vector_files import VectorsReference, read_vectors
 log = logging.getLogger(__name__)
 
 Layers = Literal["top", "average"] | int
-Item = TypeVar("Item")
 
 STATIC_NEIGHBORS = 10
-_SENTENCES_TOGETHER = 1024
 _COSINES_TOGETHER = 1 << 22
 _MIN_QUOTED_WORDS = 5
 
@@ -195,21 +193,18 @@ def neighborhoods(
     The mean of all vectors, usually of one word, is subtracted first: what the occurrences share
     does not distinguish them. Not of two, whose cosine would be -1 whatever they are.
     """
+    stream = embedder.embed_stream([word.tokens for word in occurrences], layers=layers)
     vectors = np.stack([
-        occurrence.vector(sentence)
-        for block in batched(occurrences, _SENTENCES_TOGETHER)
-        for occurrence, sentence in zip(
-            block, embedder.embed([word.tokens for word in block], layers=layers), strict=True
-        )
+        word.vector(sentence) for word, sentence in zip(occurrences, stream, strict=True)
     ])  # (O, 2D)  # fmt: skip
     # of two vectors, each is the other's opposite once their mean is gone
     if len(vectors) > 2:
         vectors = vectors - vectors.mean(axis=0)
     vectors = unit_rows(vectors)
     nearest_of_each: list[Neighborhood] = []
-    for rows in batched(range(len(vectors))[:of_first], max(1, _COSINES_TOGETHER // len(vectors))):
-        similarity = vectors[rows] @ vectors.T  # (R, O)
-        for row, cosines in zip(rows, similarity, strict=True):
+    queries, at_once = vectors[:of_first], max(1, _COSINES_TOGETHER // len(vectors))
+    for start in range(0, len(queries), at_once):
+        for row, cosines in enumerate(queries[start : start + at_once] @ vectors.T, start):
             cosines[row] = -np.inf
             # a stable sort: of equally near neighbors the first in the text is taken
             nearest = (-cosines).argsort(kind="stable")[: min(num_neighbors, len(vectors) - 1)]
@@ -232,19 +227,18 @@ def nearest_occurrences(
 
     Each sentence contributes its nearest word, but not if it repeats or contains the query's.
     """
-    (own,) = embedder.embed([query.tokens], layers=layers)
-    direction = unit_rows(query.vector(own))
+    direction = unit_rows(query.vector(next(embedder.embed_stream([query.tokens], layers=layers))))
     best: dict[Occurrence, float] = {}
-    least = -np.inf
-    for block in batched(filter(None, split_sentences(sentences, None)), _SENTENCES_TOGETHER):
-        for tokens, vectors in zip(block, embedder.embed(block, layers=layers), strict=True):
-            cosines = unit_rows(vectors) @ direction
-            index = int(cosines.argmax())
-            if cosines[index] > least and not is_same_text(query.tokens, tokens):
-                best[Occurrence(tuple(tokens), index)] = float(cosines[index])
-        # a stable sort, as above; only the best go on, so memory does not grow with the text
-        best = dict(sorted(best.items(), key=lambda pair: -pair[1])[:num_neighbors])
-        least = min(best.values()) if len(best) == num_neighbors else -np.inf
+    read, embedded = tee(filter(None, split_sentences(sentences, None)))
+    stream = embedder.embed_stream(embedded, layers=layers)
+    for tokens, vectors in zip(read, stream, strict=True):
+        cosines = unit_rows(vectors) @ direction
+        index = int(cosines.argmax())
+        is_near = len(best) < num_neighbors or cosines[index] > min(best.values())
+        if is_near and not is_same_text(query.tokens, tokens):
+            best[Occurrence(tuple(tokens), index)] = float(cosines[index])
+            # a stable sort, as above; only the best go on, so memory does not grow with the text
+            best = dict(sorted(best.items(), key=lambda pair: -pair[1])[:num_neighbors])
     return Neighborhood(query, tuple(best), tuple(best.values()))
 
 
@@ -278,13 +272,6 @@ def share_of_same_sense(neighborhoods: Sequence[Neighborhood]) -> float:
 def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
     """Return rows of length 1; zero rows stay zero."""
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
-
-
-def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Yield lists of ``size`` items; the last may be shorter."""
-    remaining = iter(items)
-    while batch := list(islice(remaining, size)):
-        yield batch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,69 +17,59 @@ from elmokit.probes.layer_weights import (
 
 from ...builders.task_models import full_inputs
 
-
-@pytest.fixture
-def write_run(tmp_path):
-    """Write what a task run leaves behind, as far as it tells of layers."""
-
-    def write(name, *, condition="elmo", **mixes):
-        run_dir = tmp_path / name
-        run_dir.mkdir()
-        positions = "both" if len(mixes) == 2 else next(iter(mixes), "input")
-        config = {"task": "nli", "inputs": to_dict(full_inputs(embeddings=condition,
-                                                               positions=positions))}  # fmt: skip
-        metadata = {"config": config, "labels": [], "bilm": None, "vectors": None}
-        (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
-        tensors = {"to_tags.weight": torch.zeros(1)}
-        for index, (weights, gamma) in enumerate(mixes.values()):
-            name = f"inputs.mixes.scalar_mixes.{index}"
-            tensors |= {f"{name}.mix_weights": torch.tensor(weights),
-                        f"{name}.gamma": torch.tensor(gamma)}  # fmt: skip
-        save_file(tensors, run_dir / "model.safetensors")
-        return run_dir
-
-    return write
-
-
 LN2 = 0.6931472
 
 
-def test_weights_are_shares_at_each_position_of_use(write_run):
-    found = read_layer_weights(
-        write_run("run", input=([LN2, 0.0, 0.0], 0.5), output=([0.0, 0.0, LN2], 2.0))
-    )
-    assert (found.run, found.task, found.embeddings) == ("run", "nli", "elmo")
-    assert [one.position for one in found.mixes] == ["input", "output"]
-    assert found.mixes[0].weights == pytest.approx((0.5, 0.25, 0.25))
-    assert found.mixes[1].weights == pytest.approx((0.25, 0.25, 0.5))
-    assert [one.gamma for one in found.mixes] == [0.5, 2.0]
+def write_run(run_dir, *, embeddings="elmo", **mixes):
+    """Write what a task run leaves behind, as far as it tells of layers."""
+    run_dir.mkdir()
+    positions = "both" if len(mixes) == 2 else next(iter(mixes), "input")
+    inputs = to_dict(full_inputs(embeddings=embeddings, positions=positions))
+    metadata = {
+        "config": {"task": "nli", "inputs": inputs}, "labels": [], "bilm": None, "vectors": None,
+    }  # fmt: skip
+    (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
+    tensors = {"to_tags.weight": torch.zeros(1)}
+    for index, (weights, gamma) in enumerate(mixes.values()):
+        name = f"inputs.mixes.scalar_mixes.{index}"
+        tensors |= {f"{name}.mix_weights": torch.tensor(weights),
+                    f"{name}.gamma": torch.tensor(gamma)}  # fmt: skip
+    save_file(tensors, run_dir / "model.safetensors")
+    return run_dir
+
+
+def test_weights_are_shares_at_each_position_of_use(tmp_path):
+    mixes = {"input": ([LN2, 0.0, 0.0], 0.5), "output": ([0.0, 0.0, LN2], 2.0)}
+    run = read_layer_weights(write_run(tmp_path / "run", **mixes))
+    assert (run.run, run.task, run.embeddings) == ("run", "nli", "elmo")
+    assert [(mix.position, mix.weights, mix.gamma) for mix in run.mixes] == [
+        ("input", pytest.approx((0.5, 0.25, 0.25)), 0.5),
+        ("output", pytest.approx((0.25, 0.25, 0.5)), 2.0),
+    ]
     # a run reads layers where its task does
-    found = read_layer_weights(write_run("other", condition="random", output=([0.0, 0.0], 1.0)))
-    assert [(one.position, one.weights) for one in found.mixes] == [("output", (0.5, 0.5))]
+    run = write_run(tmp_path / "other", embeddings="random", output=([0.0, 0.0], 1.0))
+    (mix,) = read_layer_weights(run).mixes
+    assert (mix.position, mix.weights) == ("output", (0.5, 0.5))
 
 
-def test_damage_is_told(write_run, tmp_path):
+def test_damage_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"task\.json"):
         read_layer_weights(tmp_path)
     with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
-        read_layer_weights(write_run("empty"))
+        read_layer_weights(write_run(tmp_path / "empty"))
 
 
-@pytest.fixture
-def runs():
+def test_a_heat_map_shows_every_weight_and_label(tmp_path):
     def run(name, task, *mixes):
         return LayerWeights(
             run=name, task=task, embeddings="elmo",
             mixes=tuple(MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes),
         )  # fmt: skip
 
-    return [
+    runs = [
         run("한국어 $run$", "ner", ("input", (0.2, 0.7, 0.1))),
         run("other", "qa", ("input", (0.5, 0.5)), ("output", (0.1, 0.9))),
     ]
-
-
-def test_a_heat_map_shows_every_weight_and_label(runs, tmp_path):
     plot_layer_weights(runs, tmp_path / "weights.svg")
     assert [file.name for file in tmp_path.iterdir()] == ["weights.svg"]
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")

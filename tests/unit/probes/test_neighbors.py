@@ -23,16 +23,16 @@ VECTORS |= dict.fromkeys(("River", "WATER", ",", "."), (0, 1))
 class FirstWordEmbedder:
     """Gives every word the vector of its sentence's first word."""
 
-    def embed(self, sentences, *, layers):
+    def embed_stream(self, sentences, *, layers):
         assert layers == "top"
-        return [np.array([VECTORS[tokens[0]]] * len(tokens), "f4") for tokens in sentences]
+        return (np.array([VECTORS[tokens[0]]] * len(tokens), "f4") for tokens in sentences)
 
 
 class WordEmbedder:
     """Gives every word a vector of its own."""
 
-    def embed(self, sentences, *, layers):
-        return [np.array([VECTORS[word] for word in tokens], "f4") for tokens in sentences]
+    def embed_stream(self, sentences, *, layers):
+        return (np.array([VECTORS[word] for word in tokens], "f4") for tokens in sentences)
 
 
 @pytest.fixture
@@ -79,9 +79,7 @@ def test_neighbors_of_one_occurrence_and_of_all():
     assert spread(every, 9) == ranked
 
 
-@pytest.mark.parametrize("together", [1, 1024])
-def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice(monkeypatch, together):
-    monkeypatch.setattr(neighbors, "_SENTENCES_TOGETHER", together)
+def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice():
     query = Occurrence(("river", "money"), 1)
     text = [["river", "money"], [], ["cash", "water"], ["water"], ["river", "cash", "money"],
             ["cash", "water"], ["river"]]  # fmt: skip
