@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
-from elmokit.files.sources import existing_file
+from elmokit.files.sources import damage, existing_file
 from elmokit.shapes import Float, Integer
 from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
@@ -50,7 +49,6 @@ def recognizes(head: bytes) -> bool:
 def read(path: Path, only: Collection[str] | None) -> StaticVectors:
     table, rows = read_table(path), WordRows(path, only, unit="row")
     for number, (word, row) in enumerate(zip(table.words, table.vectors, strict=True), 1):
-        rows.num_words += 1
         if rows.lacks(word):
             rows.add(word, row, number)
     return rows.vectors(table.vectors.shape[1])
@@ -58,7 +56,8 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
 
 def read_table(path: str | os.PathLike[str]) -> Table:
     file = existing_file(path, what="a table of `elmokit distil`", is_read_twice=True)
-    try:
+    advice = "Write it again with `elmokit distil`."
+    with damage(file, advice, what="no table of `elmokit distil`, or damaged"):
         with safe_open(file, framework="numpy") as stored:
             metadata = stored.metadata() or {}
             arrays = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
@@ -68,8 +67,6 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         shapes = (table.counts.shape, table.mean.shape, table.whitening.shape, len(words))
         if shapes != ((num_words,), (dim,), (dim, dim), num_words) or not table.layers:
             raise ValueError(f"shapes {shapes} for {num_words} words of {dim} numbers")
-    except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise FormatError(f"{file}: no table of `elmokit distil`, or damaged: {error}.") from error
     return table
 
 

@@ -4,22 +4,17 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from io import BufferedReader
+from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError, counted
-from elmokit.files.remote import AnyFile
 from elmokit.text.normalization import normalize
 
 log = logging.getLogger(__name__)
 
 UNKNOWN_ID = 1
 """Of a word without a vector; 0 is padding."""
-MAX_DIM = MAX_WORD_BYTES = 1 << 16
-"""Binary files with a larger width or longer words are damaged."""
-_MAX_BAD_SHARE = 0.5
-"""Of words that are no text; a file with more is refused."""
 
 
 def spellings(word: str) -> Iterator[str]:
@@ -62,7 +57,7 @@ class StaticVectors:
         new = [word for word in other.words if word not in self._ids]
         if not new:
             return self
-        rows = np.stack([other.values[other.id_of(word)] for word in new])
+        rows = other.values[[other.id_of(word) for word in new]]
         return StaticVectors([*self.words, *new], np.concatenate([self.values[2:], rows]))
 
     def id_of(self, word: str) -> int:
@@ -76,13 +71,12 @@ class WordRows:
     ``only`` are the wanted words, in all `spellings`; None: all. ``unit`` is what positions count.
     """
 
-    def __init__(self, path: AnyFile, only: Collection[str] | None, *, unit: str) -> None:
-        self.num_words = 0
+    def __init__(self, path: Path, only: Collection[str] | None, *, unit: str) -> None:
+        self.num_words = self._first_skipped = 0
         self._path, self._unit = path, unit
         self._wanted = None if only is None else {form for word in only for form in spellings(word)}
         self._rows: dict[str, np.ndarray] = {}
         self._skipped: Counter[str] = Counter()
-        self._first_skipped = 0
 
     def decode(self, raw: bytes, position: int) -> str | None:
         """Return the next word, None if it is empty, not UTF-8 or contains NUL or a line feed."""
@@ -108,36 +102,16 @@ class WordRows:
         self._rows[word] = row
 
     def vectors(self, dim: int) -> StaticVectors:
-        """Return the vectors in file order; `FormatError` if half of the words are no text."""
-        if self._skipped:
+        """Return the vectors in file order; `FormatError` if most of the words are no text."""
+        if num_skipped := self._skipped.total():
             counts = ", ".join(f"{fault}: {count}" for fault, count in self._skipped.most_common())
             problem = (
-                f"{self._path}: {self._skipped.total()} of {counted(self.num_words, 'word')} "
-                f"cannot be read ({counts}), the first at {self._unit} {self._first_skipped:,}"
+                f"{self._path}: {num_skipped} of {counted(self.num_words, 'word')} cannot be read "
+                f"({counts}), the first at {self._unit} {self._first_skipped:,}"
             )
-            if self._skipped.total() > _MAX_BAD_SHARE * self.num_words:
+            if num_skipped > self.num_words / 2:
                 raise FormatError(f"{problem}. The file is damaged, or its words are not UTF-8.")
             log.warning("%s; they are skipped", problem)
         rows = list(self._rows.values())
-        values = np.stack(rows) if rows else np.zeros((0, dim), dtype=np.float32)
+        values = np.stack(rows) if rows else np.zeros((0, dim), np.float32)
         return StaticVectors(list(self._rows), values)
-
-
-def read_until(stream: BufferedReader, end: bytes, *, what: str, path: AnyFile) -> bytes:
-    """Return the bytes before the next ``end``, which is passed over."""
-    parts = b""
-    while len(parts) <= MAX_WORD_BYTES and (ahead := stream.peek(1)):
-        border = ahead.find(end)
-        if border >= 0:
-            return parts + stream.read(border + 1)[:-1]
-        parts += stream.read(min(len(ahead), MAX_WORD_BYTES + 1))
-    raise FormatError(f"{path}: {what} has no end. The file is truncated or damaged.")
-
-
-def read_exactly(stream: BufferedReader, num_bytes: int, *, what: str, path: AnyFile) -> bytes:
-    content = stream.read(num_bytes)
-    if len(content) < num_bytes:
-        raise FormatError(
-            f"{path} ends in the middle of {what}: truncated, or its header is wrong."
-        )
-    return content

@@ -102,7 +102,7 @@ def train_vectors(
     tokenizer: str | None = None,
     threads: int = 1,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = lambda stage, done, total: None,
 ) -> VectorsReport:
     """Train vectors on a corpus; write them and a JSON file with their settings and corpus.
 
@@ -112,35 +112,33 @@ def train_vectors(
     The tokenizer is that of ``model``, ``tokenizer``, the shards, or ``simple``. ``on_progress`` is
     also called from another thread.
     """
-    check_suffix(output)
+    suffix = check_suffix(output)
     try:
         import gensim.models  # noqa: F401 (fail now, not after hours of tokenization)
     except ImportError as error:
         raise MissingExtraError("gensim", extra="static") from error
     metadata_path = output.with_name(f"{output.name}.json")
-    tell = on_progress or (lambda stage, done, total: None)
     paths, read = list(map(Path, corpus)), ReadReport()
     for path in (output, metadata_path):
         check_target(path, inputs=find_files(paths), overwrite=overwrite)
     with scratch_directory("elmokit-vectors") as folder:
         shards = corpus_shards(
             paths, folder, model=model, tokenizer=tokenizer, report=read,
-            on_words=lambda num_words: tell("tokenizing", num_words, None),
+            on_words=lambda num_words: on_progress("tokenizing", num_words, None),
         )  # fmt: skip
-        sentences = _Sentences(shards, config, tell)
+        sentences = _Sentences(shards, config, on_progress)
         started = time.monotonic()
         trained = _train(sentences, config, threads)
         seconds = time.monotonic() - started
+    used, form = _tokenization(shards[0])
     report = VectorsReport(
         path=output, metadata_path=metadata_path, words=len(sentences.counts), dim=config.dim,
-        corpus_sentences=sum(part.num_sentences for part in shards),
-        corpus_words=sentences.num_words,
+        corpus_sentences=sentences.num_sentences, corpus_words=sentences.num_words,
         coverage=sum(sentences.counts.values()) / sentences.num_words,
         skipped={str(reason): count for reason, count in read.skipped.items()},
-        tokenizer=_tokenization(shards[0])[0], normalization=_tokenization(shards[0])[1],
-        seconds=seconds,
+        tokenizer=used, normalization=form, seconds=seconds,
     )  # fmt: skip
-    if config.kind == "fasttext" and check_suffix(output) == ".bin":
+    if config.kind == "fasttext" and suffix == ".bin":
         from gensim.models.fasttext import save_facebook_model
 
         with atomic_file(output) as temp_path:
@@ -148,19 +146,17 @@ def train_vectors(
     else:
         write_vectors(output, trained.wv.index_to_key, trained.wv.vectors)
     learning = {"learning_rate": float(trained.alpha), "sample": float(trained.sample)}
-    files = [source for part in shards for source in part.metadata.get("sources", [])]
-    metadata = {
+    write_json(metadata_path, {
         "elmokit_version": __version__, "made_by": {"gensim": version("gensim")},
         "settings": {**to_dict(config), **learning, "threads": threads}, "words": report.words,
-        "tokenizer": to_dict(report.tokenizer), "normalization": report.normalization,
-        "model": model,
+        "tokenizer": to_dict(used), "normalization": form, "model": model,
         "corpus": {
-            "files": files, "sentences": report.corpus_sentences, "words": report.corpus_words,
+            "files": [source for part in shards for source in part.metadata.get("sources", [])],
+            "sentences": report.corpus_sentences, "words": report.corpus_words,
             "skipped": report.skipped, "coverage": report.coverage,
         },
-        "seconds": report.seconds,
-    }  # fmt: skip
-    write_json(metadata_path, metadata, indent=2)
+        "seconds": seconds,
+    }, indent=2)  # fmt: skip
     return report
 
 
@@ -206,14 +202,14 @@ def corpus_shards(
             f"{shards} holds finished shards, {text} does not: give one or the other."
         )
     opened = [ShardSet.open(place) for place in corpus]
-    used, form = _tokenization(opened[0])
+    first, form = _tokenization(opened[0])
     for shards in opened:
-        tokenizer_of, form_of = _tokenization(shards)
-        is_wanted = wanted is None or wanted.matches(tokenizer_of)
-        if not is_wanted or not tokenizer_of.matches(used) or form_of != form:
+        made_by, made_form = _tokenization(shards)
+        expected = wanted if wanted is not None and not wanted.matches(made_by) else first
+        if not expected.matches(made_by) or made_form != form:
             raise ConfigError(
-                f"The shards in {shards.shard_dir} were made with the tokenizer {tokenizer_of} and "
-                f"{form_of}, not with {f'{used} and {form}' if is_wanted else wanted}."
+                f"The shards in {shards.shard_dir} were made with the tokenizer {made_by} and "
+                f"{made_form}, not with {expected} and {form}."
             )
     return opened
 
@@ -226,24 +222,24 @@ class _Sentences:
     """The sentences of shards, restarted at each iteration, as gensim needs them.
 
     ``counts`` are those of the words that are frequent enough, by falling count, ties in code point
-    order.
+    order. ``error`` is what stopped the last iteration.
     """
 
     def __init__(
         self, shards: Sequence[ShardSet], config: VectorsConfig, on_progress: OnProgress
     ) -> None:
-        self.shards, self._on_progress, self._epochs = shards, on_progress, config.epochs
-        self._num_read = 0
-        self._error: Exception | None = None
+        self._shards, self._on_progress, self._epochs = shards, on_progress, config.epochs
+        self._num_read, self.error = 0, None
+        self.num_sentences = sum(part.num_sentences for part in shards)
         with WordCounter() as counter:
             for part in shards:
                 for shard in map(part.load, range(len(part))):
-                    of_words: Counter[str] = Counter()
-                    counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
-                    for word, count in zip(shard.words, counts, strict=True):
+                    counts: Counter[str] = Counter()
+                    numbers = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
+                    for word, number in zip(shard.words, numbers, strict=True):
                         for piece in _pieces(word):
-                            of_words[piece] += count
-                    counter.add_counts([*of_words], [*of_words.values()])
+                            counts[piece] += number
+                    counter.add_counts([*counts], [*counts.values()])
             self.counts = dict(counter.most_common(min_count=config.min_count))
             self.num_words = counter.num_words
         if not self.counts:
@@ -252,7 +248,7 @@ class _Sentences:
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
-            sentences = (sentence for part in self.shards for sentence in part.sentences())
+            sentences = (sentence for part in self._shards for sentence in part.sentences())
             for number, sentence in enumerate(sentences):
                 words = [piece for word in sentence for piece in _pieces(word)]
                 for begin in range(0, len(words), MAX_SENTENCE_WORDS):
@@ -263,11 +259,7 @@ class _Sentences:
                     self._on_progress("training", self._num_read, total)
         # gensim iterates in its own thread and would hang if that died
         except Exception as error:
-            self._error = error
-
-    def check(self) -> None:
-        if self._error is not None:
-            raise self._error
+            self.error = error
 
 
 def _pieces(word: str) -> list[str]:
@@ -284,15 +276,16 @@ def _train(sentences: _Sentences, config: VectorsConfig, threads: int) -> Any:
         "vector_size": config.dim,
         "workers": threads,
         "sorted_vocab": 0,  # already sorted, with a meaningful order of ties
+        "sg": int(config.kind != "cbow"),
     }
     if config.kind == "fasttext":
-        model = FastText(sg=1, bucket=config.buckets, **settings)
+        model = FastText(bucket=config.buckets, **settings)
     else:
-        model = Word2Vec(sg=int(config.kind == "skipgram"), **settings)
+        model = Word2Vec(**settings)
     # gensim would count the words again, and order equal counts by chance
-    num_sentences = sum(part.num_sentences for part in sentences.shards)
-    model.build_vocab_from_freq(sentences.counts, corpus_count=num_sentences)
+    model.build_vocab_from_freq(sentences.counts, corpus_count=sentences.num_sentences)
     model.corpus_total_words = sentences.num_words
     model.train(sentences, total_words=sentences.num_words, epochs=config.epochs)
-    sentences.check()
+    if sentences.error is not None:
+        raise sentences.error
     return model

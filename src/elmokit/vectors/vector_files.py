@@ -1,9 +1,7 @@
 """Files of static word vectors, recognized by content.
 
-fastText, word2vec, text (GloVe), and the tables of `elmokit distil`.
-
-A new format is a module with ``recognizes(head)`` and ``read(path, only)``, and an entry in
-`_formats`.
+fastText, word2vec, text (GloVe), and the tables of `elmokit distil`. A new format is a function
+that recognizes the first bytes of a file, one that reads it, and a line in `_FORMATS`.
 """
 
 import logging
@@ -12,20 +10,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import existing_file, file_sha256, open_stream
+from elmokit.vectors import fasttext_file, safetensors_file, word2vec_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
 
 SUFFIXES = (".bin", ".txt", ".vec")
 """Of files that are written: word2vec's binary form, and its text."""
-FEW_KNOWN = 0.5
+_FORMATS = (
+    (safetensors_file.recognizes, safetensors_file.read),
+    (fasttext_file.recognizes, fasttext_file.read),
+    (word2vec_file.is_binary, word2vec_file.read_binary),
+    (lambda head: True, word2vec_file.read_text),
+)
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"
 
@@ -45,23 +48,19 @@ def read_vectors(
             f"{file}: a Python pickle, which could run any code. Convert it with gensim: "
             "model.wv.save_word2vec_format('vectors.bin', binary=True)."
         )
-    return next(module for module in _formats() if module.recognizes(head)).read(file, only)
+    return next(read for recognizes, read in _FORMATS if recognizes(head))(file, only)
+
+
+def _existing(path: str | os.PathLike[str]) -> Path:
+    return existing_file(path, what="word vectors", is_read_twice=True)
 
 
 def _head(file: Path) -> bytes:
     return open_stream(file).peek(_HEAD_BYTES)[:_HEAD_BYTES]
 
 
-def _formats() -> tuple[Any, ...]:
-    from elmokit.vectors import fasttext_file, safetensors_file, text_file, word2vec_file
-
-    return (safetensors_file, fasttext_file, word2vec_file, text_file)
-
-
 def makes_vectors(file: Path) -> bool:
     """Tell whether a file is a fastText model, which has vectors also of words it does not list."""
-    from elmokit.vectors import fasttext_file
-
     return fasttext_file.recognizes(_head(file))
 
 
@@ -73,7 +72,7 @@ def read_vectors_of(path: str | os.PathLike[str], words: Iterable[str]) -> Stati
     if counts and not known:
         raise InputError(f"{path} has vectors for none of the words of the data.")
     share = known / max(1, counts.total())
-    level = logging.INFO if share >= FEW_KNOWN else logging.WARNING
+    level = logging.INFO if share >= 0.5 else logging.WARNING
     log.log(level, "%s has vectors for %.0f %% of the words of the data", path, 100 * share)
     return static
 
@@ -108,14 +107,14 @@ class LaterWords:
         self._asked.update(new)
         if not new or self._is_right is False:
             return None
+        problem = None
         if not self._file.is_file():
             problem = "is gone"
         elif self._is_right is None and file_sha256(self._file) != self._sha256:
             problem = "is not the file that the run was trained with"
-        else:
-            self._is_right = True
+        self._is_right = problem is None
+        if self._is_right:
             return read_vectors(self._file, only=new)
-        self._is_right = False
         log.warning("%s %s: %d unseen words get no static vector", self._file, problem, len(new))
         return None
 
@@ -126,10 +125,6 @@ class LaterWords:
         if makes_vectors(self._file):
             log.warning("%s makes vectors of unlisted words, which are not kept", self._file)
         return read_vectors(self._file)
-
-
-def _existing(path: str | os.PathLike[str]) -> Path:
-    return existing_file(path, what="word vectors", is_read_twice=True)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:

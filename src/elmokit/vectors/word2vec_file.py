@@ -1,47 +1,125 @@
-"""word2vec's binary files: a line of count and width, then words and float32 values.
+"""Word vectors as text (GloVe, word2vec, fastText's .vec), and word2vec's binary form.
 
-A word is followed by a blank, its values (little endian) and, in most files, a line feed.
+In text a line is a word and its numbers, separated by blanks; a tab may follow the word. word2vec
+and fastText begin with a line of two numbers, the word count and the width. In the binary form such
+a line comes first, and a word is followed by a blank, its values (little endian) and, in most
+files, a line feed.
 """
 
-import codecs
-import re
+import io
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 
 from elmokit.errors import FormatError
+from elmokit.files.lines import MAX_LINE_BYTES, raw_lines
 from elmokit.files.sources import open_stream
-from elmokit.vectors import static_vectors as static
-from elmokit.vectors.text_file import is_header, is_number
+from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
-_CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+MAX_DIM = MAX_WORD_BYTES = 1 << 16
+"""Binary files with a larger width or longer words are damaged."""
 _SMALLEST, _LARGEST = 1e-12, 1e12
 """Between them are the numbers of nearly any vector; text read as float32 is outside."""
 
 
-def recognizes(head: bytes) -> bool:
-    """Tell whether a word2vec header is followed by binary data."""
-    header, line_feed, body = head.partition(b"\n")
-    if not line_feed or not is_header(header.strip().split(b" ")):
+def is_binary(head: bytes) -> bool:
+    """Tell whether a word2vec header is followed by what is no row of text."""
+    header, _, body = head.partition(b"\n")
+    last_field = body.lstrip().partition(b"\n")[0].split()[-1:]
+    return _is_header(header) and not (last_field and _is_number(last_field[0]))
+
+
+def _is_header(line: bytes) -> bool:
+    fields = line.split()
+    return len(fields) == 2 and all(field.isdigit() and len(field) < 12 for field in fields)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
         return False
-    # Text may be in another encoding, so a first row that ends in a number decides.
-    last_field = body.partition(b"\n")[0].split()[-1:]
-    return not (last_field and is_number(last_field[0])) and not _is_text(body)
+    return True
 
 
-def read(path: Path, only: Collection[str] | None) -> static.StaticVectors:
-    stream, rows = open_stream(path), static.WordRows(path, only, unit="word")
-    header = static.read_until(stream, b"\n", what="the first line", path=path)
+# --- text
+
+
+def read_text(path: Path, only: Collection[str] | None) -> StaticVectors:
+    """Read vectors as text: blank lines are ignored, words that are no text skipped and counted."""
+    rows = WordRows(path, only, unit="line")
+    dim = promised = None
+    for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
+        line = (raw or b"").rstrip()
+        if number == 1 and _is_header(line):
+            promised, dim = map(int, line.split())
+        elif line or raw is None:
+            try:
+                dim = _width(line, dim) if rows.num_words == 0 else dim
+                _add_line(rows, line, dim or 0, number)
+            except FormatError:
+                raise
+            except ValueError as error:
+                begin = line.split(b" ")[0].decode(errors="replace")
+                raise FormatError(
+                    f"{path}, line {number}, after the word {begin!r:.40}: {error}. Is the file "
+                    "truncated, or its first line wrong?"
+                ) from error
+    if not dim:
+        raise FormatError(f"{path}: no word vectors: a word and its numbers per line are needed.")
+    if promised not in (None, rows.num_words):
+        raise FormatError(
+            f"{path}: the first line promises {promised:,} words, but {rows.num_words:,} follow."
+        )
+    return rows.vectors(dim)
+
+
+def _width(line: bytes, promised: int | None) -> int:
+    """Return the width of the first vector; refuse one that is wider than the header promises."""
+    _, tab, rest = line.partition(b"\t")
+    numbers = rest.split() if tab else line.split(b" ")[1:]
+    dim = len(numbers) if promised is None else promised
+    surplus = numbers[: max(len(numbers) - dim, 0)]
+    if surplus and all(map(_is_number, surplus)):  # they would become part of the word
+        raise ValueError(f"{len(numbers)} numbers, but the first line of the file says {dim}")
+    return dim
+
+
+def _add_line(rows: WordRows, line: bytes, dim: int, number: int) -> None:
+    # from the right, because words may contain blanks, and numbers do not
+    fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
+    fields[0] = line[: len(fields[0])]
+    if b"" in fields[1:]:  # several blanks between the numbers
+        fields = line.rsplit(None, dim)
+    if len(fields) <= max(dim, 1):
+        raise ValueError(f"{len(fields) - 1} numbers, but {max(dim, 1)} are needed")
+    word = rows.decode(fields[0], number)
+    if word is None or rows.lacks(word):  # without a word the numbers are only checked
+        with np.errstate(over="ignore", invalid="ignore"):  # `add` refuses what is not finite
+            values = np.array(b" ".join(fields[1:]).decode().split(" "), dtype=np.float32)
+        if word is not None:
+            rows.add(word, values, number)
+
+
+# --- the binary form
+
+
+def read_binary(path: Path, only: Collection[str] | None) -> StaticVectors:
+    stream, rows = open_stream(path), WordRows(path, only, unit="word")
+    header = _read_until(stream, b"\n", what="the first line", path=path)
     count, dim = map(int, header.split())
-    if not (0 < dim <= static.MAX_DIM and count > 0):
+    if not (0 < dim <= MAX_DIM and count > 0):
         raise FormatError(f"{path}, line 1: invalid count {count} or width {dim}.")
     wrong = f"The file is damaged, or its first line ({count:,} words of {dim} numbers) is wrong."
     values = np.zeros(dim, "<f4")
     for number in range(1, count + 1):
         what, before = f"word {number:,} of {count:,} of {dim} numbers", values
-        raw = static.read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
-        values = np.frombuffer(static.read_exactly(stream, 4 * dim, what=what, path=path), "<f4")
+        raw = _read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
+        content = stream.read(4 * dim)
+        if len(content) < 4 * dim:
+            raise FormatError(f"{path} ends in the middle of {what}. {wrong}")
+        values = np.frombuffer(content, "<f4")
         word = rows.decode(raw, number)
         # the rest of a word with a blank is read as numbers, and its last ones as the next word
         if word is None and not _is_usual(before):
@@ -62,9 +140,12 @@ def _is_usual(values: np.ndarray) -> bool:
     return bool(((sizes > _SMALLEST) & (sizes < _LARGEST)).all())
 
 
-def _is_text(raw: bytes) -> bool:
-    """Tell whether bytes are UTF-8 without control characters; the last may be incomplete."""
-    try:
-        return not _CONTROLS.search(codecs.getincrementaldecoder("utf-8")().decode(raw))
-    except UnicodeDecodeError:
-        return False
+def _read_until(stream: io.BufferedReader, end: bytes, *, what: str, path: Path) -> bytes:
+    """Return the bytes before the next ``end``, which is passed over."""
+    parts = b""
+    while len(parts) <= MAX_WORD_BYTES and (ahead := stream.peek(1)):
+        border = ahead.find(end)
+        if border >= 0:
+            return parts + stream.read(border + 1)[:-1]
+        parts += stream.read(min(len(ahead), MAX_WORD_BYTES + 1))
+    raise FormatError(f"{path}: {what} has no end. The file is truncated or damaged.")

@@ -4,16 +4,15 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 
 from elmokit.errors import FormatError, InputError, check_choice
-from elmokit.files.sources import refuse_lfs_pointer
-from elmokit.shapes import Float, Int8
+from elmokit.files.sources import damage
+from elmokit.shapes import Float
 
 Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
@@ -22,6 +21,10 @@ SCALE = ".scale"
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
 _NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1", "I64": "<i8"}
+_INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
+"""The largest integer, and the significant bits of a scale."""
+
+# --- reading
 
 
 class StoredArrays(Mapping[str, np.ndarray]):
@@ -30,13 +33,13 @@ class StoredArrays(Mapping[str, np.ndarray]):
     Writing to an array does not change the file.
     """
 
-    def __init__(self, mapped: np.ndarray, header: dict[str, Any], names: Collection[str]) -> None:
-        self._mapped, self._header, self._names = mapped, header, dict.fromkeys(names)
+    def __init__(self, data: np.ndarray, header: dict[str, Any], names: Collection[str]) -> None:
+        self._data, self._header, self._names = data, header, dict.fromkeys(names)
 
     def __getitem__(self, name: str) -> Float[np.ndarray, "..."]:
         if name not in self._names:
             raise KeyError(name)
-        return _unpacked(self._mapped, self._header, name)
+        return _as_float(self._data, self._header, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -44,105 +47,91 @@ class StoredArrays(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self._names)
 
-    def check_finite(self, path: Path) -> None:
-        """Raise `FormatError` if one holds NaN or an infinite value."""
-        for name in self._names:
-            if self._header[name]["dtype"] == "I8":  # finite if its largest multiple of a scale is
-                scale = _stored(self._mapped, self._header[name + SCALE]).astype(np.float32)
-                with np.errstate(over="ignore"):
-                    check_finite(128 * scale, name + SCALE, path)
-            else:
-                check_finite(self[name], name, path)
-
 
 def read_arrays(
     path: Path, shapes: Mapping[str, tuple[int, ...]], *, sha256: str | None, advice: str
 ) -> StoredArrays:
     """Read a file of parameters with these names and shapes, and this hash, as fp32."""
-    with (
-        damaged_tensors(path, advice),
-        safe_open(path, framework="numpy") as file,
-        path.open("rb") as content,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        _check_header(file, shapes, path, advice)
-        mapped, header = _mapped(content)
-        content.seek(0)
-        # hashed while the arrays are read; a file that replaces this one meanwhile is not read
-        digest = pool.submit(hashlib.file_digest, content, "sha256") if sha256 else None
-        arrays = StoredArrays(mapped, header, shapes)
-        arrays.check_finite(path)
+    mapped, data, header = _map(path, advice)
+    header.pop("__metadata__", None)
+    stored = {name: tuple(entry["shape"]) for name, entry in header.items()}
+    integers = {name for name in shapes if header.get(name, {}).get("dtype") == "I8"}
+    expected = dict(shapes) | {name + SCALE: shapes[name][:1] for name in integers}
+    if fault := mismatch(expected, stored):
+        raise FormatError(
+            f"{path}: {fault}. The file and config.json are of different models, or damaged. "
+            f"{advice}"
+        )
+    with ThreadPoolExecutor(1) as pool:
+        digest = pool.submit(hashlib.sha256, mapped.data) if sha256 else None
+        for name, shape in expected.items():
+            is_integer = name in integers and len(shape) > 1
+            _check_dtype(header, name, path, ("I8",) if is_integer else FLOATS)
+            if is_integer:  # finite if the largest multiple of its scale is
+                with np.errstate(over="ignore"):
+                    largest = 128 * _as_float(data, header, name + SCALE)
+                check_finite(largest, name + SCALE, path)
+            else:
+                check_finite(_as_float(data, header, name), name, path)
     if digest is not None and digest.result().hexdigest() != sha256:
         raise FormatError(
             f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
             f"not the one in config.json. {advice}"
         )
-    return arrays
+    return StoredArrays(data, header, shapes)
 
 
 def read_all(
     path: Path, *, advice: str, dtypes: Collection[str] = FLOATS
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """Read all tensors of a file, memory-mapped and finite, and its metadata; bf16 as fp32."""
+    _, data, header = _map(path, advice)
+    metadata, arrays = header.pop("__metadata__", {}), {}
+    for name, entry in header.items():
+        _check_dtype(header, name, path, dtypes)
+        is_bf16 = entry["dtype"] == "BF16"
+        arrays[name] = _as_float(data, header, name) if is_bf16 else _stored(data, entry)
+        if entry["dtype"] in FLOATS:
+            check_finite(arrays[name], name, path)
+    return arrays, metadata
+
+
+def _map(path: Path, advice: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Return the bytes of a file, those behind its header, and the header."""
+    if not path.exists():
+        raise FormatError(f"{path} is missing. {advice}")
+    path.open("rb").close()  # system errors name the path here, but not in safetensors
     with (
-        damaged_tensors(path, advice),
-        safe_open(path, framework="numpy") as file,
-        path.open("rb") as content,
+        damage(path, advice, what="not a complete safetensors file"),
+        safe_open(path, framework="numpy"),  # checks the header and all that it states
     ):
-        mapped, header = _mapped(content)
-        arrays = {}
-        for name in file.keys():  # noqa: SIM118 (no mapping)
-            dtype = file.get_slice(name).get_dtype()
-            check_dtype(dtype, name, path, dtypes)
-            stored = _stored(mapped, header[name])
-            arrays[name] = _unpacked(mapped, header, name) if dtype == "BF16" else stored
-            if dtype in FLOATS:
-                check_finite(arrays[name], name, path)
-        return arrays, file.metadata() or {}
+        mapped = np.memmap(path, np.uint8, mode="c")
+        start = 8 + int.from_bytes(mapped[:8].tobytes(), "little")
+        return mapped, mapped[start:], json.loads(mapped[8:start].tobytes())
 
 
-def _mapped(content: BinaryIO) -> tuple[np.ndarray, dict[str, Any]]:
-    """Return the bytes of a file behind its header, and the header, once its size is checked."""
-    size = int.from_bytes(content.read(8), "little")
-    header = json.loads(content.read(size))
-    return np.memmap(content, np.uint8, mode="c", offset=0)[8 + size :], header
+def _stored(data: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    start, end = entry["data_offsets"]
+    values = np.asarray(data[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
+    return np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])
 
 
-def _check_header(
-    file: Any, shapes: Mapping[str, tuple[int, ...]], path: Path, advice: str
-) -> None:
-    slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    stored = {name: tuple(part.get_shape()) for name, part in slices.items()}
-    scaled = [name for name in shapes if name in stored and slices[name].get_dtype() == "I8"]
-    expected = dict(shapes) | {name + SCALE: shapes[name][:1] for name in scaled}
-    if fault := mismatch(expected, stored):
-        raise FormatError(
-            f"{path}: {fault}. The file and config.json are of different models, or damaged. "
-            f"{advice}"
-        )
-    for name, shape in expected.items():
-        allowed = ("I8",) if name in scaled and len(shape) > 1 else FLOATS
-        check_dtype(slices[name].get_dtype(), name, path, allowed)
-
-
-def _unpacked(mapped: np.ndarray, header: dict[str, Any], name: str) -> np.ndarray:
+def _as_float(data: np.ndarray, header: dict[str, Any], name: str) -> np.ndarray:
     """Return a stored array as fp32, without a copy if it is that."""
-    values = _stored(mapped, header[name])
+    values = _stored(data, header[name])
     if header[name]["dtype"] == "BF16":
         return (values.astype(np.uint32) << 16).view(np.float32)
-    if header[name]["dtype"] != "I8":
-        return values.astype(np.float32, copy=False)
-    scale = _stored(mapped, header[name + SCALE]).astype(np.float32)
-    unpacked = values.astype(np.float32)
-    unpacked *= scale.reshape(-1, *[1] * (values.ndim - 1))
-    return unpacked
+    scale = None
+    if header[name]["dtype"] == "I8":
+        scale = _stored(data, header[name + SCALE]).astype(np.float32)
+    return _restored(values, scale)
 
 
-def _stored(mapped: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    # offsets count from the end of the header
-    start, end = entry["data_offsets"]
-    values = np.asarray(mapped[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
-    return np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])
+def _check_dtype(header: dict[str, Any], name: str, path: Path, allowed: Collection[str]) -> None:
+    if (dtype := header[name]["dtype"]) not in allowed:
+        raise FormatError(
+            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
+        )
 
 
 def check_finite(values: np.ndarray, name: str, path: Path) -> None:
@@ -168,28 +157,6 @@ def check_name(path: Path) -> None:
         ) from error
 
 
-@contextmanager
-def damaged_tensors(path: Path, advice: str) -> Iterator[None]:
-    """Turn what safetensors raises about a damaged file into `FormatError`."""
-    try:
-        path.open("rb").close()  # system errors name the path here, but not in safetensors
-        yield
-    except FileNotFoundError as error:
-        raise FormatError(f"{path} is missing. {advice}") from error
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError) as error:
-        if isinstance(error, FormatError):
-            raise
-        refuse_lfs_pointer(path)
-        raise FormatError(f"{path}: not a complete safetensors file ({error}). {advice}") from error
-
-
-def check_dtype(dtype: str, name: str, path: Path, allowed: Collection[str] = FLOATS) -> None:
-    if dtype not in allowed:
-        raise FormatError(
-            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
-        )
-
-
 def mismatch(
     expected: Mapping[str, tuple[int, ...]], stored: Mapping[str, tuple[int, ...]]
 ) -> str | None:
@@ -203,18 +170,12 @@ def mismatch(
     return None
 
 
-_INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
-"""The largest integer, and the significant bits of a scale."""
+# --- rounding
 
 
 def round_to(array: Float[np.ndarray, "..."], storage: Storage) -> Float[np.ndarray, "..."]:
     """Return the fp32 numbers nearest to ``array`` that ``storage`` holds exactly."""
-    rounded = array
-    if storage == "float16":
-        with np.errstate(over="ignore"):
-            rounded = array.astype(np.float16).astype(np.float32)
-    elif storage in _INTEGERS and array.ndim >= 2:
-        rounded = _product(*_rows(array, storage))
+    rounded = _restored(*_packed(array, storage))
     if storage != "float32" and not np.isfinite(rounded).all():
         raise ValueError("it has values that are not finite, or too large")
     return rounded
@@ -238,14 +199,12 @@ def pack(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.nda
     check_choice(storage, Storage, name="storage")
     packed: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
-        if storage in _INTEGERS and array.ndim >= 2:
-            packed[name], packed[name + SCALE] = _rows(array, storage)
-            restored = _product(packed[name], packed[name + SCALE])
-        else:
-            with np.errstate(over="ignore"):
-                packed[name] = array.astype(np.float16) if storage == "float16" else array
-            restored = packed[name].astype(np.float32, copy=False)
-        if not np.isfinite(array).all() or not np.array_equal(array, restored):
+        packed[name], scale = _packed(array, storage)
+        if scale is not None:
+            packed[name + SCALE] = scale
+        if not np.isfinite(array).all() or not np.array_equal(
+            array, _restored(packed[name], scale)
+        ):
             raise ValueError(
                 f"`{name}` has digits that {storage} cannot hold (call round_to({storage!r}) "
                 "first), or numbers that are not finite, as after a training that diverged."
@@ -255,24 +214,24 @@ def pack(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.nda
 
 def unpack_all(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the arrays of a file as fp32; undoes `pack`."""
-    scaled = {name for name, array in stored.items() if array.dtype == np.int8}
-    scales = {name + SCALE for name in scaled}
-    for name in scaled:
-        scale = stored.get(name + SCALE)
-        if scale is None or scale.shape != stored[name].shape[:1]:
+    scales = {name + SCALE for name, array in stored.items() if array.dtype == np.int8}
+    unpacked = {}
+    for name, array in stored.items():
+        scale = stored.get(name + SCALE) if array.dtype == np.int8 else None
+        if array.dtype == np.int8 and (scale is None or scale.shape != array.shape[:1]):
             raise ValueError(f"`{name}` is int8, but `{name + SCALE}` is not one scale per row")
-    return {
-        name: _product(array, stored[name + SCALE])
-        if name in scaled
-        else array.astype(np.float32, copy=False)
-        for name, array in stored.items()
-        if name not in scales
-    }
+        if name not in scales:
+            unpacked[name] = _restored(array, scale)
+    return unpacked
 
 
-def _rows(
-    array: np.ndarray, storage: Storage
-) -> tuple[Int8[np.ndarray, "..."], Float[np.ndarray, " rows"]]:
+def _packed(array: np.ndarray, storage: Storage) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the stored values, and the scale of each row if these are integers."""
+    if storage == "float16":
+        with np.errstate(over="ignore"):
+            return array.astype(np.float16), None
+    if storage == "float32" or array.ndim < 2:
+        return array, None
     limit, scale_bits = _INTEGERS[storage]
     # scales of few significant bits keep the products exact in fp32
     largest = np.abs(array).reshape(len(array), -1).max(1, initial=0)  # (rows,)
@@ -284,6 +243,10 @@ def _rows(
         return np.round(array / divisor).clip(-limit, limit).astype(np.int8), scale
 
 
-def _product(integers: np.ndarray, scale: np.ndarray) -> Float[np.ndarray, "..."]:
+def _restored(values: np.ndarray, scale: np.ndarray | None) -> Float[np.ndarray, "..."]:
+    if scale is None:
+        return values.astype(np.float32, copy=False)
+    restored = values.astype(np.float32)
     with np.errstate(invalid="ignore"):
-        return integers.astype(np.float32) * scale.reshape(-1, *[1] * (integers.ndim - 1))
+        restored *= scale.reshape(-1, *[1] * (values.ndim - 1))
+    return restored
