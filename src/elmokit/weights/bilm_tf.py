@@ -9,7 +9,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,7 @@ def build_from_arrays(
         num_words = softmax_size(config, softmax_config, word_vocab, num_words)
     except ValueError as error:
         raise FormatError(f"{source}: {error}") from error
-    layout = [*bilm_layout(config)]
-    parameters = _read_arrays(layout, arrays)
-    _check_no_surplus(arrays, layout)
+    parameters = _read_arrays([*bilm_layout(config)], arrays, prefixes=_BILM_PREFIXES)
     if softmax_arrays is not None and softmax_config is not None and num_words is not None:
         parameters |= _read_arrays([*softmax_layout(config, num_words)], softmax_arrays)
     ordered = parameter_shapes(config, softmax_config, num_words)
@@ -131,7 +129,7 @@ def build_from_arrays(
         config, {name: parameters[name] for name in ordered}, char_vocab=char_vocab,
         word_vocab=word_vocab, softmax_config=softmax_config, num_words=num_words,
         tokenizer=TokenizerConfig(name="whitespace"),
-        training={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
+        training_metadata={ORIGINAL_OPTIONS: copy.deepcopy(dict(options))},
     )  # fmt: skip
 
 
@@ -208,53 +206,45 @@ def format_losses(model: LoadedBiLM) -> list[str]:
 # --- reading
 
 
-def _check_no_surplus(arrays: ArraySource, layout: Iterable[Dataset]) -> None:
-    """Refuse biLM datasets that the options do not describe."""
-    known = {*SOFTMAX_NAMES}.union(*((dataset.name, dataset.alias) for dataset in layout))
-    for name, shape in arrays.shapes().items():
-        if name not in known and name.startswith(_BILM_PREFIXES):
+def _read_arrays(
+    layout: Collection[Dataset], arrays: ArraySource, *, prefixes: tuple[str, ...] = ()
+) -> dict[str, np.ndarray]:
+    """Read parameters by name, once every dataset is known to be there in its shape.
+
+    Datasets with these prefixes that the layout does not have are refused.
+    """
+    shapes, path = arrays.shapes(), arrays.path
+    stored: dict[str, Dataset] = {}
+    for dataset in layout:
+        is_alias = dataset.name not in shapes and dataset.alias
+        name = dataset.alias if is_alias else dataset.name
+        if shapes.get(name) != dataset.shape:
+            problem = f"has shape {shapes[name]}" if name in shapes else "is missing"
             raise FormatError(
-                f"{arrays.path}: dataset `{name}` of shape {shape} has no place in the model "
-                "that the options describe."
+                f"{path}: dataset `{name}` {problem}; a biLM, of both directions, with these "
+                f"options has one of shape {dataset.shape}."
             )
-
-
-def _read_arrays(layout: list[Dataset], arrays: ArraySource) -> dict[str, np.ndarray]:
-    """Read parameters by name, once every dataset is known to be there in its shape."""
-    shapes = arrays.shapes()
-    stored_names = [_stored_name(dataset, shapes, arrays.path) for dataset in layout]
-    num_bytes = sum(4 * math.prod(dataset.shape) for dataset in layout)
-    check_growth(arrays.path, num_bytes, arrays.num_bytes)
-    return {
-        name: np.array(array, order="C")
-        for dataset, stored_name in zip(layout, stored_names, strict=True)
-        for name, array in dataset.read(_read_array(arrays, stored_name)).items()
-    }
-
-
-def _stored_name(dataset: Dataset, shapes: Mapping[str, tuple[int, ...]], path: Path) -> str:
-    """Return the name that a dataset has in a source, after checking its shape."""
-    name = dataset.alias if dataset.name not in shapes and dataset.alias else dataset.name
-    if shapes.get(name) == dataset.shape:
-        return name
-    got = f"has shape {shapes[name]}" if name in shapes else "is missing"
-    raise FormatError(
-        f"{path}: dataset `{name}` {got}; a biLM, of both directions, with these options has one "
-        f"of shape {dataset.shape}."
-    )
-
-
-def _read_array(arrays: ArraySource, name: str) -> np.ndarray:
-    """Read one dataset as float32."""
-    stored = arrays.dataset(name)
-    if stored is None or stored.dtype.kind != "f":
-        kind = "a group" if stored is None else stored.dtype
-        raise FormatError(f"{arrays.path}: dataset `{name}` is {kind}, expected float32.")
-    if stored.dtype != np.float32:
-        logger.warning("%s: `%s` is %s, read as float32.", arrays.path, name, stored.dtype)
-    array = arrays.read(stored).astype(np.float32, copy=False)
-    check_finite(array, name, arrays.path)
-    return array
+        stored[name] = dataset
+    for name, shape in shapes.items():
+        if name.startswith(prefixes) and name not in stored and name not in SOFTMAX_NAMES:
+            raise FormatError(
+                f"{path}: dataset `{name}` of shape {shape} has no place in the model that the "
+                "options describe."
+            )
+    check_growth(path, sum(4 * math.prod(dataset.shape) for dataset in layout), arrays.num_bytes)
+    parameters = {}
+    for name, dataset in stored.items():
+        place = arrays.dataset(name)
+        if place is None or place.dtype.kind != "f":
+            kind = "a group" if place is None else place.dtype
+            raise FormatError(f"{path}: dataset `{name}` is {kind}, expected float32.")
+        if place.dtype != np.float32:
+            logger.warning("%s: `%s` is %s, read as float32.", path, name, place.dtype)
+        values = arrays.read(place).astype(np.float32, copy=False)
+        check_finite(values, name, path)
+        for parameter, array in dataset.read(values).items():
+            parameters[parameter] = np.array(array, order="C")
+    return parameters
 
 
 # --- writing

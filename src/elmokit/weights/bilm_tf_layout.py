@@ -11,11 +11,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from elmokit.bilm.config import BiLMConfig, CharCNNConfig
-from elmokit.bilm.lstm_config import LSTMConfig
-from elmokit.text.char_vocab import NUM_RAW_CHARS
+from elmokit.bilm.config import BiLMConfig, parameter_shapes
 
 Arrays = Mapping[str, np.ndarray]
+Shapes = Mapping[str, tuple[int, ...]]
 
 SOFTMAX_NAMES = ("softmax/W", "softmax/b")
 """The output layer, which the released models keep in a separate file."""
@@ -54,68 +53,58 @@ class Dataset:
 
 
 def bilm_layout(config: BiLMConfig) -> Iterator[Dataset]:
-    dim, lstm = config.lstm.projection_dim, config.lstm
+    shapes, encoder = parameter_shapes(config), "token_encoder."
     if config.char_cnn is None:
-        assert config.num_words is not None
-        yield _padded("embedding", (config.num_words, dim), "token_encoder.embedding.weight")
+        yield _padded(shapes, "embedding", f"{encoder}embedding.weight")
     else:
-        yield from _char_cnn_layout(config.char_cnn, config)
+        if config.lexicon is not None:  # no file of the original has one, but readers give it so
+            yield _padded(shapes, "word_embed", f"{encoder}word_embedding.weight")
+        yield _padded(shapes, "char_embed", f"{encoder}char_embedding.weight")
+        for i in range(len(config.char_cnn.filters)):
+            conv = f"{encoder}convolutions.{i}."
+            yield _mapped(shapes, f"CNN/W_cnn_{i}", f"{conv}weight", _kernel_in, _kernel_out)
+            yield _mapped(shapes, f"CNN/b_cnn_{i}", f"{conv}bias")
+        for k in range(config.char_cnn.num_highway):
+            for gate in ("carry", "transform"):
+                linear = f"{encoder}highways.{k}.{gate}."
+                yield _transposed(shapes, f"CNN_high_{k}/W_{gate}", f"{linear}weight")
+                yield _mapped(shapes, f"CNN_high_{k}/b_{gate}", f"{linear}bias")
+        if f"{encoder}projection.weight" in shapes:
+            yield _transposed(shapes, "CNN_proj/W_proj", f"{encoder}projection.weight")
+            yield _mapped(shapes, "CNN_proj/b_proj", f"{encoder}projection.bias")
     for number, direction in enumerate(("forward", "backward")):
-        for layer in range(lstm.num_layers):
-            yield from _lstm_layout(lstm, number, layer, f"{direction}_layers.{layer}.")
+        for layer in range(config.lstm.num_layers):
+            cell = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
+            # TensorFlow's name of a single layer
+            alias = f"RNN_{number}/RNN/LSTMCell/" if config.lstm.num_layers == 1 else cell
+            yield from _lstm_layout(shapes, f"{direction}_layers.{layer}.", cell, alias)
 
 
 def softmax_layout(config: BiLMConfig, num_words: int) -> Iterator[Dataset]:
-    yield _mapped(SOFTMAX_NAMES[0], (num_words, config.lstm.projection_dim), "softmax.weight")
-    yield _mapped(SOFTMAX_NAMES[1], (num_words,), "softmax.bias")
+    shapes = {
+        "softmax.weight": (num_words, config.lstm.projection_dim), "softmax.bias": (num_words,),
+    }  # fmt: skip
+    for name, parameter in zip(SOFTMAX_NAMES, shapes, strict=True):
+        yield _mapped(shapes, name, parameter)
 
 
-def _char_cnn_layout(cnn: CharCNNConfig, config: BiLMConfig) -> Iterator[Dataset]:
-    encoder, dims, dim = "token_encoder.", cnn.embedding_dim, config.lstm.projection_dim
-    num_rows, size, lexicon = NUM_RAW_CHARS, cnn.num_filters, config.lexicon
-    if lexicon is not None:  # no file of the original has one, but readers give its rows so
-        num_rows, size = lexicon.character_rows - 1, cnn.num_filters + lexicon.word_dim
-        words = (lexicon.word_rows - 1, lexicon.word_dim)
-        yield _padded("word_embed", words, encoder + "word_embedding.weight")
-    yield _padded("char_embed", (num_rows, dims), encoder + "char_embedding.weight")
-    for i, (width, count) in enumerate(cnn.filters):
-        conv = f"{encoder}convolutions.{i}."
-        yield _mapped(
-            f"CNN/W_cnn_{i}", (1, width, dims, count), conv + "weight", _kernel_in, _kernel_out
-        )
-        yield _mapped(f"CNN/b_cnn_{i}", (count,), conv + "bias")
-    for k in range(cnn.num_highway):
-        for gate in ("carry", "transform"):
-            linear, square = f"{encoder}highways.{k}.{gate}.", (cnn.num_filters, cnn.num_filters)
-            yield _transposed(f"CNN_high_{k}/W_{gate}", square, linear + "weight")
-            yield _mapped(f"CNN_high_{k}/b_{gate}", (cnn.num_filters,), linear + "bias")
-    if size != dim or lexicon is not None:
-        yield _transposed("CNN_proj/W_proj", (size, dim), encoder + "projection.weight")
-        yield _mapped("CNN_proj/b_proj", (dim,), encoder + "projection.bias")
-
-
-def _lstm_layout(lstm: LSTMConfig, number: int, layer: int, prefix: str) -> Iterator[Dataset]:
-    cell_dim, dim = lstm.cell_dim, lstm.projection_dim
-    root = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
-    # TensorFlow's name of a single layer
-    other_root = f"RNN_{number}/RNN/LSTMCell/" if lstm.num_layers == 1 else root
+def _lstm_layout(shapes: Shapes, prefix: str, cell: str, alias: str) -> Iterator[Dataset]:
     inputs, recurrent = prefix + "input_weight", prefix + "recurrent_weight"
+    (num_gates, input_dim), (_, dim) = shapes[inputs], shapes[recurrent]
 
     # the original has one matrix (input and recurrence, gates); ours are two, transposed
     def kernel_in(array: np.ndarray) -> dict[str, np.ndarray]:
         columns = swap_gates(array, axis=1)
-        return {inputs: columns[:dim].T, recurrent: columns[dim:].T}
+        return {inputs: columns[:input_dim].T, recurrent: columns[input_dim:].T}
 
     def kernel_out(arrays: Arrays) -> np.ndarray:
         return swap_gates(np.concatenate((arrays[inputs].T, arrays[recurrent].T)), axis=1)
 
-    yield Dataset(root + "W_0", (2 * dim, 4 * cell_dim), kernel_in, kernel_out, other_root + "W_0")
-    yield _mapped(
-        root + "B", (4 * cell_dim,), prefix + "bias", swap_gates, swap_gates, other_root + "B"
-    )
-    if cell_dim != dim:
-        weight = prefix + "projection_weight"
-        yield _transposed(root + "W_P_0", (cell_dim, dim), weight, other_root + "W_P_0")
+    shape = (input_dim + dim, num_gates)
+    yield Dataset(cell + "W_0", shape, kernel_in, kernel_out, alias + "W_0")
+    yield _mapped(shapes, cell + "B", prefix + "bias", swap_gates, swap_gates, alias + "B")
+    if prefix + "projection_weight" in shapes:
+        yield _transposed(shapes, cell + "W_P_0", prefix + "projection_weight", alias + "W_P_0")
 
 
 def swap_gates(array: np.ndarray, axis: int = 0) -> np.ndarray:
@@ -125,25 +114,28 @@ def swap_gates(array: np.ndarray, axis: int = 0) -> np.ndarray:
 
 
 def _mapped(
+    shapes: Shapes,
     name: str,
-    shape: tuple[int, ...],
     parameter: str,
     read: Callable[[np.ndarray], np.ndarray] = np.asarray,
     write: Callable[[np.ndarray], np.ndarray] = np.asarray,
     alias: str = "",
 ) -> Dataset:
-    parameters = lambda array: {parameter: read(array)}  # noqa: E731
-    return Dataset(name, shape, parameters, lambda arrays: write(arrays[parameter]), alias)
+    shape = write(np.broadcast_to(np.float32(0), shapes[parameter])).shape  # takes no memory
+    return Dataset(
+        name, shape, lambda array: {parameter: read(array)},
+        lambda arrays: write(arrays[parameter]), alias,
+    )  # fmt: skip
 
 
-def _transposed(name: str, shape: tuple[int, ...], parameter: str, alias: str = "") -> Dataset:
-    return _mapped(name, shape, parameter, np.transpose, np.transpose, alias)
+def _transposed(shapes: Shapes, name: str, parameter: str, alias: str = "") -> Dataset:
+    return _mapped(shapes, name, parameter, np.transpose, np.transpose, alias)
 
 
-def _padded(name: str, shape: tuple[int, ...], parameter: str) -> Dataset:
+def _padded(shapes: Shapes, name: str, parameter: str) -> Dataset:
     """Map to a parameter whose first row is zeros, for padding."""
     return _mapped(
-        name, shape, parameter, lambda array: np.pad(array, ((1, 0), (0, 0))), lambda rows: rows[1:]
+        shapes, name, parameter, lambda rows: np.pad(rows, ((1, 0), (0, 0))), lambda rows: rows[1:]
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, SoftmaxConfig
 from elmokit.bilm.lstm_config import LSTMConfig
@@ -14,7 +14,6 @@ from elmokit.errors import FormatError
 from elmokit.files.json_files import parse_json
 from elmokit.files.lines import MAX_SETTINGS_BYTES, read_whole
 from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, NUM_RAW_CHARS, CharVocabConfig
-from elmokit.text.lexicon import LexiconConfig
 from elmokit.weights.stored_bilm import LoadedBiLM
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -33,6 +32,15 @@ ORIGINAL_OPTIONS = "original_options"
 """Key of the training metadata that keeps the options as they were read."""
 _STORED = f"config.json, training.{ORIGINAL_OPTIONS}"
 _ADVICE = "Fetch the original options again."
+_LSTM: dict[str, tuple[str, Any]] = {
+    "use_skip_connections": ("skip_connections", False),
+    "projection_dim": ("projection_dim", ...),
+    "cell_clip": ("cell_clip", None),
+    "proj_clip": ("projection_clip", None),
+    "dim": ("cell_dim", ...),
+    "n_layers": ("num_layers", 1),
+}
+"""Our name of each option, and what one that is not stated means; ``...``: it must be."""
 
 
 def read_options(path: Path) -> dict[str, Any]:
@@ -53,11 +61,19 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
                 "`bidirectional` is false: a unidirectional model; bidirectional ones are read"
             )
         lstm, cnn = _stated(data["lstm"]), data.get("char_cnn")
-        num_rows, table_dim = shapes["embedding" if cnn is None else "char_embed"]
-        cnn_config = length = None
-        if cnn is not None:
+        _flag(lstm, "use_skip_connections", default=False)
+        fields = {
+            name: lstm[option] if default is ... else lstm.get(option, default)
+            for option, (name, default) in _LSTM.items()
+        }
+        cnn_config = num_words = None
+        max_characters = DEFAULT_MAX_CHARACTERS
+        if cnn is None:
+            num_words = shapes["embedding"][0]
+        else:
             cnn = _stated(cnn)
-            length = cnn.get("max_characters_per_token")
+            table_dim = shapes["char_embed"][1]
+            max_characters = cnn.get("max_characters_per_token", DEFAULT_MAX_CHARACTERS)
             cnn_config = CharCNNConfig(
                 embedding_dim=_stated(cnn.get("embedding", {})).get("dim", table_dim),
                 filters=tuple(map(tuple, cnn["filters"])),
@@ -65,19 +81,9 @@ def parse_options(data: Mapping[str, Any], *, source: object, shapes: Shapes) ->
                 num_highway=cnn.get("n_highway", 0),
             )
         return BiLMConfig(
-            char_vocab=_char_vocab(length),
-            char_cnn=cnn_config,
-            num_words=num_rows if cnn is None else None,
-            lstm=LSTMConfig(
-                num_layers=lstm.get("n_layers", 1),
-                cell_dim=lstm["dim"],
-                projection_dim=lstm["projection_dim"],
-                cell_clip=lstm.get("cell_clip"),
-                projection_clip=lstm.get("proj_clip"),
-                skip_connections=_flag(lstm, "use_skip_connections", default=False),
-            ),
-            dropout=data.get("dropout", DEFAULT_DROPOUT),
-        )
+            char_vocab=_char_vocab(max_characters), char_cnn=cnn_config, num_words=num_words,
+            lstm=LSTMConfig(**fields), dropout=data.get("dropout", DEFAULT_DROPOUT),
+        )  # fmt: skip
 
 
 def parse_softmax(data: Mapping[str, Any], *, source: object) -> SoftmaxConfig:
@@ -100,6 +106,10 @@ def _flag(table: Mapping[str, Any], name: str, *, default: bool) -> bool:
 def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table without nulls, which stand for what is not stated."""
     return {key: value for key, value in table.items() if value is not None}
+
+
+def _char_vocab(max_characters: int) -> CharVocabConfig:
+    return CharVocabConfig(max_characters=max_characters, normalization="none", truncation="byte")
 
 
 @contextmanager
@@ -129,68 +139,10 @@ def options_of(model: LoadedBiLM) -> dict[str, Any]:
     return result
 
 
-def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
-    """Return options of a character model: sizes by shape, the rest as in all released models."""
-    return _fresh_options(config_of_shapes(shapes, source=source))
-
-
-def config_of_shapes(
-    shapes: Shapes,
-    *,
-    source: object,
-    lexicon: LexiconConfig | None = None,
-    max_characters: int = DEFAULT_MAX_CHARACTERS,
-    activation: Literal["relu", "tanh"] = "relu",
-    cell_clip: float | None = RELEASED_CLIP,
-    projection_clip: float | None = RELEASED_CLIP,
-) -> BiLMConfig:
-    """Return the configuration of a character model: sizes by shape, the rest as it is given."""
-    cells = [name for name in shapes if name.startswith("RNN_0/") and name.endswith("/W_0")]
-    try:
-        (_, embedding_dim), (rows, columns) = shapes["char_embed"], shapes[min(cells)]
-        kernels = [shapes[f"CNN/W_cnn_{i}"] for i in _numbered(shapes, "CNN/W_cnn_{}")]
-        return BiLMConfig(
-            char_vocab=CharVocabConfig(
-                max_characters=max_characters,
-                normalization="none",
-                truncation="byte" if lexicon is None else "character",
-            ),
-            char_cnn=CharCNNConfig(
-                embedding_dim=embedding_dim,
-                filters=tuple((width, count) for _, width, _, count in kernels),
-                activation=activation,
-                num_highway=len(_numbered(shapes, "CNN_high_{}/W_carry")),
-            ),
-            lexicon=lexicon,
-            lstm=LSTMConfig(
-                num_layers=len(cells),
-                cell_dim=columns // 4,
-                projection_dim=rows // 2,
-                cell_clip=cell_clip,
-                projection_clip=projection_clip,
-            ),
-        )
-    except (KeyError, ValueError) as error:
-        raise FormatError(
-            f"{source}: no network follows from its arrays (`char_embed`, `CNN/W_cnn_0` …, "
-            f"`RNN_0/…/W_0`): {error}. Give the options file with --options."
-        ) from error
-
-
-def _numbered(shapes: Shapes, pattern: str) -> range:
-    """Return 0, 1, 2, … as far as there are names of a pattern with ``{}`` for the number."""
-    return range(next(n for n in itertools.count() if pattern.format(n) not in shapes))
-
-
-def _char_vocab(max_characters: int | None) -> CharVocabConfig:
-    length = DEFAULT_MAX_CHARACTERS if max_characters is None else max_characters
-    return CharVocabConfig(max_characters=length, normalization="none", truncation="byte")
-
-
 def _describes(options: Mapping[str, Any], config: BiLMConfig) -> bool:
     """Tell whether options still describe a model, apart from what they have no place for."""
     shapes = {"embedding": (config.num_words or 0, 0)}
-    max_characters = None
+    max_characters = DEFAULT_MAX_CHARACTERS
     if config.char_cnn is not None:
         shapes["char_embed"] = (NUM_RAW_CHARS, config.char_cnn.embedding_dim)
         max_characters = config.char_vocab.max_characters
@@ -199,24 +151,54 @@ def _describes(options: Mapping[str, Any], config: BiLMConfig) -> bool:
 
 
 def _fresh_options(config: BiLMConfig) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "lstm": {
-            "use_skip_connections": config.lstm.skip_connections,
-            "projection_dim": config.lstm.projection_dim,
-            "cell_clip": config.lstm.cell_clip,
-            "proj_clip": config.lstm.projection_clip,
-            "dim": config.lstm.cell_dim,
-            "n_layers": config.lstm.num_layers,
-        }
-    }
+    lstm = {option: getattr(config.lstm, name) for option, (name, _) in _LSTM.items()}
+    options: dict[str, Any] = {"lstm": lstm}
     if config.char_cnn is not None:
-        options["char_cnn"] = {
-            "activation": config.char_cnn.activation,
-            "filters": [list(pair) for pair in config.char_cnn.filters],
-            "n_highway": config.char_cnn.num_highway,
-            "embedding": {"dim": config.char_cnn.embedding_dim},
-            "n_characters": NUM_RAW_CHARS + 1,
-            "max_characters_per_token": config.char_vocab.max_characters,
-        }
-    options["dropout"] = config.dropout
-    return options
+        options["char_cnn"] = _cnn_options(
+            config.char_cnn.filters, config.char_cnn.num_highway, config.char_cnn.embedding_dim,
+            activation=config.char_cnn.activation, length=config.char_vocab.max_characters,
+        )  # fmt: skip
+    return options | {"dropout": config.dropout}
+
+
+def _cnn_options(
+    filters: Any, num_highway: int, embedding_dim: int, *, activation: str = "relu",
+    length: int = DEFAULT_MAX_CHARACTERS,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "activation": activation,
+        "filters": [list(pair) for pair in filters],
+        "n_highway": num_highway,
+        "embedding": {"dim": embedding_dim},
+        "n_characters": NUM_RAW_CHARS + 1,
+        "max_characters_per_token": length,
+    }
+
+
+def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
+    """Return options of a character model: sizes by shape, the rest as in all released models."""
+
+    def numbered(pattern: str) -> list[tuple[int, ...]]:
+        names = map(pattern.format, itertools.count())
+        return [shapes[name] for name in itertools.takewhile(shapes.__contains__, names)]
+
+    cells = [name for name in shapes if name.startswith("RNN_0/") and name.endswith("/W_0")]
+    try:
+        (_, embedding_dim), (rows, columns) = shapes["char_embed"], shapes[min(cells)]
+        filters = [(width, count) for _, width, _, count in numbered("CNN/W_cnn_{}")]
+    except (KeyError, ValueError) as error:
+        raise FormatError(
+            f"{source}: no network follows from its arrays (`char_embed`, `CNN/W_cnn_0` …, "
+            f"`RNN_0/…/W_0`): {error}. Give the options file with --options."
+        ) from error
+    sizes = {"projection_dim": rows // 2, "dim": columns // 4, "n_layers": len(cells)}
+    released = {
+        "use_skip_connections": True,
+        "cell_clip": RELEASED_CLIP,
+        "proj_clip": RELEASED_CLIP,
+    }
+    return {
+        "lstm": {option: (sizes | released)[option] for option in _LSTM},
+        "char_cnn": _cnn_options(filters, len(numbered("CNN_high_{}/W_carry")), embedding_dim),
+        "dropout": DEFAULT_DROPOUT,
+    }

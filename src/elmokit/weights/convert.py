@@ -14,14 +14,8 @@ import numpy as np
 from elmokit.errors import FormatError, InputError, MissingExtraError, as_input_error
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
-from elmokit.shapes import Integer
 from elmokit.weights.arrays import Storage
-from elmokit.weights.bilm_tf import (
-    StrPath,
-    format_losses,
-    read_original,
-    write_bilm_tf,
-)
+from elmokit.weights.bilm_tf import StrPath, format_losses, read_original, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, OPTIONS_NAME, find_model
 from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, WEIGHTS_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
@@ -46,8 +40,6 @@ SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
 _FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
 """Suffixes of files, which would be odd names of folders."""
-_DATA_SUFFIX = re.compile(r"\.data-\d+-of-\d+$")
-_HUB_NAME = "saved_model.pb"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +115,7 @@ def convert(
         FormatError: if the source is damaged or of no known kind.
         InputError: if the destination cannot hold the model, or an option has no use.
     """
-    path, target = Path(os.path.expanduser(source)), Path(os.path.expanduser(destination))
+    path, target = (Path(os.path.expanduser(given)) for given in (source, destination))
     if Path() in (path, target):  # "." has no name of its own
         path, target = path.absolute(), target.absolute()
     if target.suffix.lower() in _FILE_SUFFIXES and not target.is_dir():
@@ -131,27 +123,25 @@ def convert(
             f"{target} is the name of a file, but what is written is a folder of several. Give a "
             "name without such an ending; only ONNX is one file (.onnx)."
         )
-    index = Path(f"{path}{INDEX_SUFFIX}")
-    if index.is_file() and not path.exists():
-        path = index
-    else:
-        path = _named_by(path) if path.is_file() else find_model(path)
+    path, is_onnx = _model_of(path), target.suffix == ".onnx"
     files = {"options": options, "weights": weights, "vocab": vocab, "softmax": softmax}
-    if path.is_dir() and _may_be_model_dir(path):
+    if _may_be_model_dir(path):
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
-        if target.suffix == ".onnx" or dtype is not None:
+        if is_onnx or dtype is not None:
             unused |= files
         if names := [key for key, value in unused.items() if value is not None]:
             raise InputError(
                 f"{path} is a model directory, for which `{names[0]}` has no use here."
             )
-        if target.suffix == ".onnx":
+        if is_onnx:
             return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
-        if dtype is not None:
-            _check_destination(path, target, (), overwrite=overwrite)
-            return _to_model_dir(read_bilm(path), target, dtype, compute, source=str(path))
-        return _to_original(path, target, options, weights, softmax, compute, overwrite=overwrite)
-    if target.suffix == ".onnx":
+        if dtype is None:
+            return _to_original(
+                path, target, options, weights, softmax, compute, overwrite=overwrite
+            )
+        _check_destination(path, target, (), overwrite=overwrite)
+        return _to_model_dir(read_bilm(path), target, dtype, compute, source=str(path))
+    if is_onnx:
         raise InputError(
             f"ONNX is written from a model directory: convert {path} to one first, then that to "
             f"{target}."
@@ -175,6 +165,47 @@ def convert(
     )  # fmt: skip
 
 
+def _model_of(path: Path) -> Path:
+    """Return the index of a checkpoint's prefix or data, the folder of a TF-Hub module, or a path.
+
+    What does not exist may be the name of a packaged model.
+    """
+    index = Path(f"{path}{INDEX_SUFFIX}")
+    if index.is_file() and not path.exists():
+        return index
+    if not path.is_file():
+        return find_model(path)
+    if path.name == "saved_model.pb":
+        return path.parent
+    index = path.with_name(re.sub(r"\.data-\d+-of-\d+$", INDEX_SUFFIX, path.name))
+    return index if index.is_file() else path
+
+
+def _may_be_model_dir(path: Path) -> bool:
+    """Tell whether a path is a model directory, perhaps a damaged one."""
+    if not (path / CONFIG_NAME).exists() or (path / WEIGHTS_NAME).exists():
+        return (path / CONFIG_NAME).exists()
+    with suppress(FormatError):
+        return "model_type" in read_json(path / CONFIG_NAME, advice="")
+    return False
+
+
+def _check_destination(
+    source: Path, target: Path, files: Iterable[StrPath | None], *, overwrite: bool
+) -> None:
+    """Refuse to replace an input, or anything that is no model directory."""
+    named = [path for path in files if path is not None]
+    inputs = [Path(path) for path in (*named, *(source / path for path in named))]
+    inputs += source.iterdir()
+    for name in FILE_NAMES:
+        check_target(target / name, inputs=[p for p in inputs if not p.is_dir()], overwrite=True)
+    check_replaceable(target)
+    if (target / CONFIG_NAME).exists() and not overwrite:
+        raise FileExistsError(
+            f"{target} holds a model already. Replace it with --overwrite, or give another name."
+        )
+
+
 def _to_model_dir(
     model: StoredBiLM, target: Path, dtype: Storage, compute: Compute, **of_source: Any
 ) -> ConversionReport:
@@ -184,38 +215,6 @@ def _to_model_dir(
     num_mixes = 0 if written.mixes is None else len(written.mixes.gammas)
     fields = of_source | {"destination": str(target), "num_mixes": num_mixes}
     return _report("model directory", model, written, compute, **fields)
-
-
-def _named_by(file: Path) -> Path:
-    """Return the index of a TensorFlow data file, the folder of a TF-Hub module, else the file."""
-    if file.name == _HUB_NAME:
-        return file.parent
-    index = file.with_name(_DATA_SUFFIX.sub(INDEX_SUFFIX, file.name))
-    return index if index.is_file() else file
-
-
-def _may_be_model_dir(path: Path) -> bool:
-    """Tell whether a folder is a model directory, perhaps a damaged one."""
-    if (path / CONFIG_NAME).exists() and not (path / WEIGHTS_NAME).exists():
-        with suppress(FormatError):
-            return "model_type" in read_json(path / CONFIG_NAME, advice="")
-    return (path / CONFIG_NAME).exists() and (path / WEIGHTS_NAME).exists()
-
-
-def _check_destination(
-    source: Path, target: Path, files: Iterable[StrPath | None], *, overwrite: bool
-) -> None:
-    """Refuse to replace an input, or anything that is no model directory."""
-    named = [path for path in files if path is not None]
-    inputs = [*named, *(source / path for path in named), *source.iterdir()]
-    inputs = [path for path in inputs if not Path(path).is_dir()]
-    for name in FILE_NAMES:
-        check_target(target / name, inputs=inputs, overwrite=True)
-    check_replaceable(target)
-    if (target / CONFIG_NAME).exists() and not overwrite:
-        raise FileExistsError(
-            f"{target} holds a model already. Replace it with --overwrite, or give another name."
-        )
 
 
 def _to_original(
@@ -232,11 +231,11 @@ def _to_original(
     weights_path = destination / (weights or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
     softmax_path = None if softmax is None else destination / softmax
-    targets = (options_path, weights_path, vocab_path, softmax_path)
-    for path in filter(None, targets):
+    targets = [path for path in (options_path, weights_path, vocab_path, softmax_path) if path]
+    for path in targets:
         check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     # the softmax of another model in the folder would be read with the new weights
-    for path in files_below(destination, MAX_DEPTH) if destination.is_dir() else ():
+    for path in files_below(destination, MAX_DEPTH):
         if path not in targets and kind_of(path) == "HDF5" and is_softmax(path):
             raise FileExistsError(
                 f"{path} holds a softmax, which would be read with the new weights. Remove it, or "
@@ -279,7 +278,12 @@ def _report(
     **fields: Any,
 ) -> ConversionReport:
     """Compare a model and what was read again; ``read_again`` runs what is no `StoredBiLM`."""
-    ids = _sample_ids(before)
+    if before.config.num_words is None:
+        words = [sentence.split() for sentence in SAMPLE_SENTENCES]
+        ids = before.ids_of_sentences(words, boundaries=True)
+    else:  # from all over the vocabulary
+        ids = np.linspace(1, before.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
+        ids = ids.reshape(3, SAMPLE_WORDS)
     old = compute(before, ids)
     new = compute(after, ids) if read_again is None else read_again(ids)
     arrays, written = before.arrays(), after.arrays()
@@ -288,25 +292,11 @@ def _report(
         for name, array in arrays.items()
     )
     return ConversionReport(
-        source_format=source_format,
-        destination_format=destination_format,
-        num_parameters=after.num_parameters(),
-        num_layers=after.num_layers,
+        source_format=source_format, destination_format=destination_format,
+        num_parameters=after.num_parameters(), num_layers=after.num_layers,
         output_dim=after.output_dim,
         vocabulary=None if after.word_vocab is None else len(after.word_vocab),
-        softmax=after.num_target_words is not None,
-        model_hash=after.model_hash(),
-        same_bits=same_bits,
-        num_tokens=old.shape[1],
-        max_difference=float(np.abs(old - new).max()),
-        **fields,
-    )
-
-
-def _sample_ids(model: StoredBiLM) -> Integer[np.ndarray, "B T C"] | Integer[np.ndarray, "B T"]:
-    """Encode the sample sentences, or take word ids from all over the vocabulary."""
-    if model.config.num_words is None:
-        words = [sentence.split() for sentence in SAMPLE_SENTENCES]
-        return model.ids_of_sentences(words, boundaries=True)
-    ids = np.linspace(1, model.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
-    return ids.reshape(3, SAMPLE_WORDS)
+        softmax=after.num_target_words is not None, model_hash=after.model_hash(),
+        same_bits=same_bits, num_tokens=old.shape[1],
+        max_difference=float(np.abs(old - new).max()), **fields,
+    )  # fmt: skip

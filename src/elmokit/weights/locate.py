@@ -46,19 +46,21 @@ class Kind:
             raise FileNotFoundError(
                 f"{path} is a file; give the {self.noun} directory that holds {self.mark}."
             )
-        is_packaged = name in self.names()
-        if (path / self.mark).exists() or (path.exists() and not is_packaged):
-            if is_packaged:
-                _warn_of_two(self.noun, path.absolute())
+        is_packaged, is_own = name in self.names(), (path / self.mark).exists()
+        if is_packaged and is_own:
+            _warn_of_two(self.noun, path.absolute())
+        if is_own or (path.exists() and not is_packaged):
             return path
         if is_packaged:
             return self.folder / name
-        place = "not there"
+        place, other = "not there", ""
         if (previous := previous_of(path)).exists():
             place += f"; a save was interrupted: the previous {self.noun} is {previous}, rename it"
-        other = next((kind.noun for kind in (MODELS, TASK_RUNS) if name in kind.names()), None)
+        for kind in (MODELS, TASK_RUNS):
+            if name in kind.names():
+                other = f" ({name} is a {kind.noun})"
         raise FileNotFoundError(
-            f"There is no {self.noun} {name!r}{f' ({name} is a {other})' if other else ''}. "
+            f"There is no {self.noun} {name!r}{other}. "
             f"Looked for:\n  a directory {path.absolute()}: {place}\n"
             f"  a {self.noun} of this name in the package: it has {', '.join(self.names())}\n"
             f"Check the path; {self.advice}"

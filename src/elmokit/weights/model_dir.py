@@ -139,26 +139,22 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         """Turn distinct words into the input of `encode_tokens`: character rows or word ids."""
         return torch.from_numpy(self.ids_of_words(words).astype(np.int64))
 
-    def extra_repr(self) -> str:
-        """Return sizes and text processing; torch shows them above the modules."""
-        words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
-        return (
-            f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
-            f"{words}, tokenizer {self.tokenizer}, normalization "
-            f"{self.config.char_vocab.normalization}"
-        )
-
     def arrays(self) -> Arrays:
         """Return the parameters in fp32 on the CPU, without a copy if they are that."""
-        return {name: tensor.numpy() for name, tensor in self._tensors().items()}
+        tensors = {name: tensor.detach() for name, tensor in self.state_dict().items()}
+        return {
+            name: tensor.to("cpu", torch.float32).contiguous().numpy()
+            for name, tensor in tensors.items()
+        }
 
     def stored(self) -> StoredBiLM:
         """Return the model with its parameters as arrays."""
         return StoredBiLM(
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
-            tokenizer=self.tokenizer, warm_text=self.warm_text, training=self.training_metadata,
-            mixes=self.mixes, spelling=self.spelling, device=str(next(self.parameters()).device),
+            tokenizer=self.tokenizer, warm_text=self.warm_text, mixes=self.mixes,
+            training_metadata=self.training_metadata, spelling=self.spelling,
+            device=str(next(self.parameters()).device),
         )  # fmt: skip
 
     @property
@@ -171,12 +167,6 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         self.load_state_dict({
             name: torch.from_numpy(array) for name, array in round_all(self.arrays(), dtype).items()
         })  # fmt: skip
-
-    def _tensors(self) -> dict[str, Tensor]:
-        return {
-            name: tensor.detach().to("cpu", torch.float32).contiguous()
-            for name, tensor in self.state_dict().items()
-        }
 
 
 def load_model(path: str | os.PathLike[str] | None = None) -> PretrainedBiLM:

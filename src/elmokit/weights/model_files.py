@@ -108,22 +108,18 @@ def check_replaceable(
         return
     if not target.is_dir():
         raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
-    entries = sorted(
-        entry.name for entry in target.iterdir() if entry.name not in FILE_MANAGER_FILES
-    )
-    foreign = [name for name in entries if name not in names]
-    is_own = mark in entries and (mark != CONFIG_NAME or _has_model_config(target))
+    entries = {entry.name for entry in target.iterdir()} - {*FILE_MANAGER_FILES}
+    foreign = sorted(entries - {*names})
+    is_own = mark in entries and mark != CONFIG_NAME
+    if CONFIG_NAME in entries and mark == CONFIG_NAME:
+        with suppress(OSError, FormatError):
+            is_own = read_json(target / mark, advice="").get("model_type") == MODEL_TYPE
     if entries and (foreign or not is_own):
         raise FileExistsError(
             f"{target} exists and is not just a {noun} directory (it holds "
-            f"{(foreign or entries)[0]!r}): not overwritten. Give another name, or move its files."
+            f"{(foreign or sorted(entries))[0]!r}): not overwritten. Give another name, or move "
+            "its files."
         )
-
-
-def _has_model_config(directory: Path) -> bool:
-    with suppress(OSError, FormatError):
-        return read_json(directory / CONFIG_NAME, advice="").get("model_type") == MODEL_TYPE
-    return False
 
 
 def short_count(number: int) -> str:
@@ -142,16 +138,13 @@ def models_over_training(path: str) -> dict[str, int]:
         raise InputError(
             f"{directory} kept no models of earlier times: `elmokit pretrain --keep 1M,2M,5M` does."
         )
-    read = {str(folder): _words_read(folder) for folder in folders}
-    last = _words_read(directory)
-    return {**dict(sorted(read.items(), key=lambda pair: pair[1])), path: last}
-
-
-def _words_read(directory: Path) -> int:
-    seen = read_config(directory).training.get("targets_seen")
-    if not isinstance(seen, int):
-        raise InputError(f"{directory / CONFIG_NAME} does not say how many words it has read.")
-    return seen
+    words_read = {}
+    for name, folder in (*((str(folder), folder) for folder in folders), (path, directory)):
+        seen = read_config(folder).training.get("targets_seen")
+        if not isinstance(seen, int):
+            raise InputError(f"{folder / CONFIG_NAME} does not say how many words it has read.")
+        words_read[name] = seen
+    return dict(sorted(words_read.items(), key=lambda pair: (pair[0] == path, pair[1])))
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:

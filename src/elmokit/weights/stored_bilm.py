@@ -11,12 +11,12 @@ spelling.safetensors  spellings of words outside the vocabulary, if any (`elmoki
 `StoredBiLM` is all that running a model takes; `elmokit.weights.model_dir` makes modules of it.
 """
 
-import copy
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +118,12 @@ class LoadedBiLM:
                 "This model reads word ids and has no vocabulary, so it cannot encode words. Load "
                 "it with one: read_bilm_tf(options, weights, vocab='vocab.txt')."
             )
-        edge = ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
+        begin, end = (
+            ([vocab.sentence_begin_id], [vocab.sentence_end_id]) if boundaries else ([], [])
+        )
         form = self.config.char_vocab.normalization
         encoded = (vocab.encode([normalize(word, form) for word in words]) for words in token_lists)
-        rows = [np.concatenate((edge[0], word_ids, edge[1])) for word_ids in encoded]
+        rows = [[*begin, *word_ids, *end] for word_ids in encoded]
         ids = np.zeros((len(rows), max(map(len, rows), default=0)), dtype=np.int64)  # (B, T)
         for row, word_ids in zip(ids, rows, strict=True):
             row[: len(word_ids)] = word_ids
@@ -138,10 +140,8 @@ class LoadedBiLM:
     def num_parameters(self) -> int:
         """Count the learned parameters of the biLM, without the softmax and the padding row."""
         shapes = parameter_shapes(self.config)
-        padding = sum(  # a row of each embedding
-            shape[1] for name, shape in shapes.items() if name.endswith("embedding.weight")
-        )
-        return sum(map(int, map(np.prod, shapes.values()))) - padding
+        padding = [shape[1] for name, shape in shapes.items() if name.endswith("embedding.weight")]
+        return sum(map(math.prod, shapes.values())) - sum(padding)
 
     def model_hash(self) -> str:
         """Return the hex SHA-256 of parameters, settings that affect results and input words."""
@@ -214,68 +214,56 @@ class LoadedBiLM:
         (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
 
 
+@dataclass(eq=False, repr=False)
 class StoredBiLM(LoadedBiLM):
-    """A biLM as arrays; the arguments are those of `PretrainedBiLM`.
+    """A biLM as arrays; the fields are those of `PretrainedBiLM`."""
 
-    ``device`` is where PyTorch holds the parameters.
-    """
-
-    def __init__(
-        self,
-        config: BiLMConfig,
-        arrays: Arrays,
-        *,
-        char_vocab: CharVocab,
-        word_vocab: WordVocab | None = None,
-        softmax_config: SoftmaxConfig | None = None,
-        num_words: int | None = None,
-        tokenizer: TokenizerConfig = TokenizerConfig(),  # noqa: B008 (frozen)
-        warm_text: Sequence[str] = (),
-        training: Mapping[str, Any] | None = None,
-        mixes: TrainedMixes | None = None,
-        spelling: SpellingModel | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.config, self._arrays, self.char_vocab = config, arrays, char_vocab
-        self.word_vocab, self.softmax_config = word_vocab, softmax_config
-        self._num_words = num_words
-        self.tokenizer, self.warm_text = tokenizer, tuple(warm_text)
-        self.training_metadata = dict(training or {})
-        self.mixes, self.spelling, self.device = mixes, spelling, device
-        self._model_hash: str | None = None
+    config: BiLMConfig
+    parameters: Arrays
+    _: KW_ONLY
+    char_vocab: CharVocab
+    word_vocab: WordVocab | None = None
+    softmax_config: SoftmaxConfig | None = None
+    num_words: int | None = None
+    """V of the softmax, if there is one."""
+    tokenizer: TokenizerConfig = TokenizerConfig()  # noqa: RUF009 (frozen)
+    warm_text: tuple[str, ...] = ()
+    training_metadata: dict[str, Any] = field(default_factory=dict)
+    mixes: TrainedMixes | None = None
+    spelling: SpellingModel | None = None
+    device: str = "cpu"
+    """Where PyTorch holds the parameters."""
+    stated_hash: str | None = None
+    """The hash that the model's directory states for these files."""
 
     def arrays(self) -> Arrays:
-        return self._arrays
+        return self.parameters
 
     def model_hash(self) -> str:
         """Return the hash that the model's directory states for these files, or compute it."""
-        return self._model_hash or super().model_hash()
+        return self.stated_hash or super().model_hash()
 
     def stored(self) -> "StoredBiLM":
         return self
 
     @property
     def num_target_words(self) -> int | None:
-        return None if self.softmax_config is None else self._num_words
+        return None if self.softmax_config is None else self.num_words
 
     def rounded_to(self, dtype: Storage) -> "StoredBiLM":
         """Return the model with all parameters rounded to numbers that ``dtype`` holds exactly."""
-        rounded = copy.copy(self)
-        rounded._arrays = round_all(self._arrays, dtype)
-        rounded._model_hash = None
-        return rounded
+        return replace(self, parameters=round_all(self.parameters, dtype), stated_hash=None)
 
     def encoder(self) -> "StoredBiLM":
         """Return the part that makes layers of words, with the same arrays.
 
         It has no softmax, and a vocabulary only if it reads word ids.
         """
-        encoder = copy.copy(self)
-        encoder._arrays = {name: self._arrays[name] for name in parameter_shapes(self.config)}
-        encoder.softmax_config = encoder._model_hash = None
-        if self.config.char_cnn is not None:
-            encoder.word_vocab = None
-        return encoder
+        own = {name: self.parameters[name] for name in parameter_shapes(self.config)}
+        vocab = self.word_vocab if self.config.char_cnn is None else None
+        return replace(
+            self, parameters=own, word_vocab=vocab, softmax_config=None, stated_hash=None
+        )
 
 
 def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
@@ -300,16 +288,15 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
         sha256=config.weights_sha256,
         advice=COPY_AGAIN,
     )
-    model = StoredBiLM(
+    is_stated = config.weights_sha256 is not None and config.hash_key == hash_key(config)
+    return StoredBiLM(
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
-        warm_text=config.warm_text, training=config.training,
+        warm_text=config.warm_text, training_metadata=config.training,
         mixes=read_mixes(directory / MIXES_NAME) if (directory / MIXES_NAME).exists() else None,
         spelling=SpellingModel.of_model(directory / SPELLING_NAME, config.spelling_sha256),
+        stated_hash=config.model_hash if is_stated else None,
     )  # fmt: skip
-    if config.weights_sha256 is not None and config.hash_key == hash_key(config):
-        model._model_hash = config.model_hash
-    return model
 
 
 def softmax_size(

@@ -72,14 +72,11 @@ def test_one_thread_and_one_seed_give_the_same_vectors_in_every_form(train, tmp_
 
 
 def test_what_made_the_vectors_stands_beside_them(train, tmp_path, corpus):
-    import elmokit
-
     text = tmp_path / "\udce9t\udce9.txt"  # a name that is not UTF-8
     text.write_bytes(corpus.read_bytes())
     report = train(tmp_path / "v.bin", text=text, config={"seed": 3, "min_count": 2})
     assert report.metadata_path == tmp_path / "v.bin.json"
     metadata = read_json(report.metadata_path, advice="")
-    assert metadata["elmokit_version"] == elmokit.__version__
     expected = {"seed": 3, "min_count": 2, "learning_rate": 0.025, "threads": 1}
     assert expected.items() <= metadata["settings"].items()
     assert (metadata["tokenizer"]["name"], metadata["words"]) == ("simple", 19)

@@ -46,8 +46,9 @@ def check(vectors, words=WORDS, values=VALUES):
     assert not vectors.values[:2].any()
 
 
-@pytest.mark.parametrize("line_feed", [b"\n", b""])
-@pytest.mark.parametrize("name", ["vectors.bin", "vectors.txt", "vectors.gz"])
+@pytest.mark.parametrize(
+    ("name", "line_feed"), [("vectors.bin", b"\n"), ("vectors.txt", b""), ("vectors.gz", b"\n")]
+)
 def test_binary_files_are_known_by_their_content(written, line_feed, name):
     content = binary(WORDS, VALUES, line_feed=line_feed)
     check(read_vectors(written(gzip.compress(content) if name.endswith("gz") else content, name)))
@@ -65,7 +66,7 @@ def test_binary_files_are_known_by_their_content(written, line_feed, name):
         ("3\t2\na\t0.5 1\nNew York\t-1\t2\nc 3  4\n", ["a", "New York", "c"]),
     ],
 )
-@pytest.mark.parametrize("name", ["vectors.txt", "vectors.bin", "vectors.gz"])
+@pytest.mark.parametrize("name", ["vectors.bin", "vectors.gz"])
 def test_text_is_read_with_blanks_in_words_with_tabs_and_blank_lines(written, text, words, name):
     content = gzip.compress(text.encode()) if name.endswith("gz") else text
     check(read_vectors(written(content, name)), words, [[0.5, 1], [-1, 2], [3, 4]])
@@ -97,10 +98,9 @@ def test_words_are_looked_up_as_they_are_then_in_lower_case_then_in_plain_signs(
 
 @pytest.mark.parametrize("form", ["binary", "text", "text without a header"])
 @pytest.mark.parametrize(
-    ("word", "fault"),
-    [(b"", "empty: 1"), ("강".encode()[:2], "not UTF-8 text: 1"), (b"a\0", "not UTF-8 text: 1")],
+    ("word", "fault", "place"),
+    [(b"", "empty", 1), ("강".encode()[:2], "not UTF-8 text", 0), (b"a\0", "not UTF-8 text", 3)],
 )
-@pytest.mark.parametrize("place", [0, 1, 3])
 def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
     written, caplog, form, word, fault, place
 ):
@@ -115,7 +115,7 @@ def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
         content, position = header + b"".join(rows), f"line {place + 1 + len(header) // 4}"
     expected = [k for k in range(4) if k != place]
     check(read_vectors(written(content)), [words[k].decode() for k in expected], VALUES[expected])
-    assert f"({fault})" in caplog.text
+    assert f"({fault}: 1)" in caplog.text
     assert position in caplog.text
 
 
@@ -159,22 +159,19 @@ def test_what_is_written_is_read(tmp_path, name):
     assert first == b"the " + expected
 
 
-class TestLaterWords:
-    @pytest.mark.parametrize("change", ["is gone", "is not the file", "goes after a look-up"])
-    def test_a_file_that_is_not_the_same_is_told_once_and_never_read(self, written, change, caplog):
-        path = written(binary(WORDS, VALUES))
-        words = LaterWords(VectorsReference.of(path))
-        if change == "goes after a look-up":
-            assert words.find(["강"]) is not None
-            change = "is gone"
-        if change == "is gone":
-            path.unlink()
-        else:
-            written(binary(WORDS, VALUES + 1))
-        assert words.find(["bank", "river"]) is None
-        assert words.find(["the"]) is None
-        (record,) = caplog.records
-        assert f"vectors.bin {change}" in record.getMessage()
-        assert "2 unseen words" in record.getMessage()
-        with pytest.raises((FileNotFoundError, FormatError), match=r"vectors\.bin"):
-            words.read_all()
+@pytest.mark.parametrize("change", ["is gone", "is not the file"])
+def test_a_file_that_is_not_the_same_is_told_once_and_never_read(written, change, caplog):
+    path = written(binary(WORDS, VALUES))
+    words = LaterWords(VectorsReference.of(path))
+    if change == "is gone":
+        assert words.find(["강"]).words == ["강"]
+        path.unlink()
+    else:
+        written(binary(WORDS, VALUES + 1))
+    assert words.find(["bank", "river"]) is None
+    assert words.find(["the"]) is None
+    (record,) = caplog.records
+    assert f"vectors.bin {change}" in record.getMessage()
+    assert "2 unseen words" in record.getMessage()
+    with pytest.raises((FileNotFoundError, FormatError), match=r"vectors\.bin"):
+        words.read_all()

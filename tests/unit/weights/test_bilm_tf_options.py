@@ -8,40 +8,29 @@ import pytest
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.weights.bilm_tf_options import (
-    ORIGINAL_OPTIONS,
-    options_of,
-    parse_options,
-)
+from elmokit.weights.bilm_tf_options import ORIGINAL_OPTIONS, options_of, parse_options
 from elmokit.weights.model_dir import PretrainedBiLM
 
 RELEASED = {
     "lstm": {
-        "use_skip_connections": True,
-        "projection_dim": 512,
-        "cell_clip": 3,
-        "proj_clip": 3,
-        "dim": 4096,
-        "n_layers": 2,
+        "use_skip_connections": True, "projection_dim": 512, "cell_clip": 3, "proj_clip": 3,
+        "dim": 4096, "n_layers": 2,
     },
     "char_cnn": {
         "activation": "relu",
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
-        "n_highway": 2,
-        "embedding": {"dim": 16},
-        "n_characters": 262,
+        "n_highway": 2, "embedding": {"dim": 16}, "n_characters": 262,
         "max_characters_per_token": 50,
     },
-}
+}  # fmt: skip
 TINY = {
     "lstm": {"dim": 4, "projection_dim": 2},
     "char_cnn": {"activation": "tanh", "filters": [[1, 3]], "embedding": {"dim": 2}},
 }
 
 
-def parse(data, *, shape=(9, 5)):
-    shapes = {"char_embed": shape, "embedding": shape}
-    return parse_options(data, source=Path("o.json"), shapes=shapes)
+def parse(data):
+    return parse_options(data, source=Path("o.json"), shapes={"char_embed": (9, 5)})
 
 
 def changed(key, value, *, base=RELEASED):
@@ -65,53 +54,42 @@ def test_the_released_options_are_the_defaults_of_the_package():
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("lstm", ..., "lstm.*missing"),
-        ("lstm.dim", ..., "dim.*missing"),
+        ("lstm", ..., "lstm.*missing"), ("lstm.dim", ..., "dim.*missing"),
         ("lstm.projection_dim", "512", r"projection_dim.*'512'"),
-        ("lstm.n_layers", 10**9, r"num_layers.* 100,"),
-        ("lstm.dim", 10**400, "cell_dim"),
+        ("lstm.n_layers", 10**9, r"num_layers.* 100,"), ("lstm.dim", 10**400, "cell_dim"),
         ("lstm.cell_clip", float("nan"), "cell_clip"),
-        ("lstm.projection_dim", 5000, "projection_dim.* 4,096, got 5000"),
-        ("lstm.proj_clip", -1, "projection_clip"),
+        ("lstm.use_skip_connections", "false", "use_skip_connections.*'false'"),
         ("char_cnn.activation", "gelu", "activation.*relu.*tanh.*gelu"),
         ("char_cnn.activation", ..., "activation.*missing"),
-        ("char_cnn.filters", [[0, 2]], "filters"),
-        ("char_cnn.max_characters_per_token", 2, "from 3 "),
-        ("dropout", 1.5, "dropout"),
-        ("bidirectional", False, "unidirectional"),
+        ("char_cnn.filters", [[0, 2]], "filters"), ("bidirectional", False, "unidirectional"),
     ],
-)
+)  # fmt: skip
 def test_impossible_options_are_named(key, value, message):
     with pytest.raises(FormatError, match=rf"o\.json: .*{message}"):
         parse(changed(key, value))
 
 
-class TestOptionsOf:
-    def build(self, data, *, config=None, **settings):
-        return PretrainedBiLM(
-            config or parse(data), training={ORIGINAL_OPTIONS: data} if data else {}, **settings
-        )
+def build(data, config):
+    return PretrainedBiLM(config, training={ORIGINAL_OPTIONS: data})
 
-    @pytest.mark.parametrize(
-        "data",
-        [
-            TINY,
-            changed("lstm.cell_clip", None, base=TINY),
-            changed("char_cnn.n_characters", 261, base=TINY),
-            changed("char_cnn.embedding", ..., base=TINY),
-            changed("n_train_tokens", 768648884, base=TINY),
-            changed("lstm.unheard_of", {"a": [1]}, base=TINY),
-        ],
-    )
-    def test_what_was_read_is_written_again(self, data):
-        model = self.build(data, config=replace(parse(TINY), char_cnn=parse(data).char_cnn))
-        assert json.dumps(options_of(model)) == json.dumps(data)
 
-    def test_what_no_longer_holds_is_replaced_and_the_rest_stays(self):
-        data = changed("n_train_tokens", 10, base=TINY)
-        config = parse(TINY)
-        config = replace(config, lstm=replace(config.lstm, cell_clip=2.0))
-        options = options_of(self.build(data, config=config))
-        assert options["lstm"]["cell_clip"] == 2.0
-        assert options["n_train_tokens"] == 10
-        assert parse(options) == config
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("lstm.cell_clip", None), ("char_cnn.n_characters", 261), ("char_cnn.embedding", ...),
+        ("n_train_tokens", 768648884), ("lstm.unheard_of", {"a": [1]}),
+    ],
+)  # fmt: skip
+def test_what_was_read_is_written_again(key, value):
+    data = changed(key, value, base=TINY)
+    model = build(data, replace(parse(TINY), char_cnn=parse(data).char_cnn))
+    assert json.dumps(options_of(model)) == json.dumps(data)
+
+
+def test_what_no_longer_holds_is_replaced_and_the_rest_stays():
+    data, config = changed("n_train_tokens", 10, base=TINY), parse(TINY)
+    config = replace(config, lstm=replace(config.lstm, cell_clip=2.0))
+    options = options_of(build(data, config))
+    assert options["lstm"]["cell_clip"] == 2.0
+    assert options["n_train_tokens"] == 10
+    assert parse(options) == config

@@ -2,12 +2,10 @@ import json
 import pathlib
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import pytest
 
-from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
@@ -18,31 +16,24 @@ from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
 from ...builders.conversion import convert
+from ...builders.embedding_models import toy_model
 from ...parity.oracles import read_datasets
 
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
-LSTM = LSTMConfig(cell_dim=8, projection_dim=4)
+WITH_WORDS = {"word_vocab": VOCAB, "softmax_config": SoftmaxConfig(kind="full")}
 
 
-def build(*, words=False, raw=True, **settings):
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(normalization="none", truncation="byte")
-        if raw
-        else CharVocabConfig(),
-        char_cnn=None if words else CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5))),
-        num_words=len(VOCAB) if words else None,
-        lstm=LSTM,
-    )
-    return PretrainedBiLM(config, **settings)
+def build(*, raw=True, **settings):
+    vocab = CharVocabConfig(normalization="none", truncation="byte") if raw else CharVocabConfig()
+    return PretrainedBiLM(replace(toy_model().config, char_vocab=vocab), **settings)
 
 
 @pytest.fixture
 def original(tmp_path):
     """A folder with the original's files, a vocabulary and a softmax."""
     folder = tmp_path / "original"
-    model = build(word_vocab=VOCAB, softmax_config=SoftmaxConfig(kind="full"))
-    write_bilm_tf(model, folder / "options.json", folder / "weights.hdf5")
-    VOCAB.write(folder / "vocab.txt")
+    files = [folder / name for name in ("options.json", "weights.hdf5")]
+    write_bilm_tf(build(**WITH_WORDS), *files, vocab=folder / "vocab.txt")
     return folder
 
 
@@ -109,63 +100,54 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
 
 @pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])
 def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
-    model = build(raw=False, word_vocab=VOCAB, softmax_config=SoftmaxConfig(kind="full"))
+    model = build(raw=False, **WITH_WORDS)
     model.save(tmp_path / "whole")
     report = convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "small")]
     assert sizes[1] < share * sizes[0]
     assert 0 < report.max_difference < 0.1
-    written = read_bilm(tmp_path / "small")
-    assert (
-        written.model_hash() == report.model_hash == model.stored().rounded_to(dtype).model_hash()
-    )
+    rounded = model.stored().rounded_to(dtype).model_hash()
+    assert read_bilm(tmp_path / "small").model_hash() == report.model_hash == rounded
     with pytest.raises(FileExistsError, match="--overwrite"):
         convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
 
 
-class TestFindingFiles:
-    """A source is what its files hold, whatever they are called."""
-
-    def test_several_ask_for_a_choice(self, original, tmp_path):
-        (original / "b.json").write_bytes((original / "options.json").read_bytes())
-        with pytest.raises(FormatError, match=r"b\.json, options\.json.*--options"):
-            convert(original, tmp_path / "model")
-        convert(original, tmp_path / "model", options="b.json")
-        (original / "b.hdf5").write_bytes((original / "weights.hdf5").read_bytes())
-        with pytest.raises(FormatError, match=r"2 files .*b\.hdf5, weights\.hdf5.*--weights"):
-            convert(original, tmp_path / "other", options="b.json")
-        (original / "below").mkdir()
-        (original / "below" / "other.ckpt").write_bytes(foreign.table([]))
-        convert(original / "b.hdf5", tmp_path / "other", options="b.json")
-
-    def test_several_kinds_ask_for_a_choice(self, original, tmp_path):
-        arrays = read_datasets(original / "weights.hdf5")
-        options = json.loads((original / "options.json").read_text())
-        foreign.write_checkpoint(original, arrays, options)
-        with pytest.raises(FormatError, match=r"models of several kinds.*--weights"):
-            convert(original, tmp_path / "model")
-        for weights, kind in (
-            ("weights.hdf5", "bilm-tf release"),
-            ("model.ckpt-1250", "bilm-tf checkpoint"),
-            ("model.ckpt-1250.index", "bilm-tf checkpoint"),
-        ):
-            report = convert(original, tmp_path / "model", weights=weights, overwrite=True)
-            assert (report.source_format, report.max_difference) == (kind, 0)
-        report = convert(original / "model.ckpt-1250", tmp_path / "model", overwrite=True)
-        assert report.source_format == "bilm-tf checkpoint"
+def test_several_files_ask_for_a_choice(original, tmp_path):
+    (original / "b.json").write_bytes((original / "options.json").read_bytes())
+    with pytest.raises(FormatError, match=r"b\.json, options\.json.*--options"):
+        convert(original, tmp_path / "model")
+    convert(original, tmp_path / "model", options="b.json")
+    (original / "b.hdf5").write_bytes((original / "weights.hdf5").read_bytes())
+    with pytest.raises(FormatError, match=r"2 files .*b\.hdf5, weights\.hdf5.*--weights"):
+        convert(original, tmp_path / "other", options="b.json")
+    convert(original / "b.hdf5", tmp_path / "other", options="b.json")
 
 
-class TestArchives:
-    def test_zips_of_folders_and_of_archives(self, original, tmp_path):
-        inner = tmp_path / "elmo.tar.gz"
-        with tarfile.open(inner, "w:gz") as archive:
-            archive.add(original, "elmo/model")
-        with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
-            archive.write(inner, "elmo.tar.gz")
-            archive.writestr("README", "ELMo")
-        for source in (inner, tmp_path / "outer.zip"):
-            report = convert(source, tmp_path / "model", overwrite=True)
-            assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
-            assert report.source.startswith(str(source))
-        names = {path.name for path in tmp_path.iterdir()}
-        assert names == {"original", "elmo.tar.gz", "outer.zip", "model"}, "nothing is left"
+def test_several_kinds_ask_for_a_choice(original, tmp_path):
+    arrays = read_datasets(original / "weights.hdf5")
+    options = json.loads((original / "options.json").read_text())
+    foreign.write_checkpoint(original, arrays, options)
+    with pytest.raises(FormatError, match=r"models of several kinds.*--weights"):
+        convert(original, tmp_path / "model")
+    for source, weights, kind in (
+        (original, "weights.hdf5", "bilm-tf release"),
+        (original, "model.ckpt-1250", "bilm-tf checkpoint"),
+        (original / "model.ckpt-1250", None, "bilm-tf checkpoint"),
+    ):
+        report = convert(source, tmp_path / "model", weights=weights, overwrite=True)
+        assert (report.source_format, report.max_difference) == (kind, 0)
+
+
+def test_zips_of_folders_and_of_archives(original, tmp_path):
+    inner = tmp_path / "elmo.tar.gz"
+    with tarfile.open(inner, "w:gz") as archive:
+        archive.add(original, "elmo/model")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as archive:
+        archive.write(inner, "elmo.tar.gz")
+        archive.writestr("README", "ELMo")
+    for source in (inner, tmp_path / "outer.zip"):
+        report = convert(source, tmp_path / "model", overwrite=True)
+        assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
+        assert report.source.startswith(str(source))
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"original", "elmo.tar.gz", "outer.zip", "model"}, "nothing is left"

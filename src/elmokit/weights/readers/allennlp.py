@@ -5,7 +5,7 @@ it below ``fta/``; sizes are taken from the tensors. Transformer ELMos have no L
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,10 @@ from elmokit.weights.bilm_tf import build_bilm
 from elmokit.weights.model_files import TrainedMixes
 from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.original import options_or_released
-from elmokit.weights.readers.torch_files import Names, TorchArrays, read_state
+from elmokit.weights.readers.torch_files import TorchArrays, read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"
 _TRANSFORMER = re.compile(r"(^|[._])(forward|backward)_transformer\.")
-_NAMES = Names(
-    filters="_token_embedder.char_conv_{}", highways="_token_embedder._highways._layers.{}",
-    projection="_token_embedder._projection", lstm="_elmo_lstm.",
-)  # fmt: skip
 _CACHED_WORDS = "_elmo_lstm._word_embedding.weight"
 
 
@@ -35,12 +31,18 @@ def read(contents: Contents) -> ImportedModel:
     state = read_state(path)
     prefix, elmo = _find_elmo(state, contents.choices.name, path)
     outer = prefix[: prefix.removesuffix(".").rfind(".") + 1]  # of the module around the ELMo
-    arrays = _arrays(state, prefix, path)
+    own = {name: tensor for name, tensor in state.items() if not name.endswith(_CACHED_WORDS)}
+    arrays = TorchArrays(own, f"{prefix}_elmo_lstm.", path)
+    arrays.add("char_embed", arrays.take("_token_embedder._char_embedding_weights", 2)[1:])
+    arrays.add_bilm(
+        filters="_token_embedder.char_conv_{}", projection="_token_embedder._projection",
+        highways="_token_embedder._highways._layers.{}", lstm="_elmo_lstm.",
+    )  # fmt: skip
     notes = ["the parts of the task model other than its ELMo are left out"]
     files, language = contents.of("options"), elmo.rpartition("_")[2]
     # options of several ELMos go by their names
-    own = [file for file in files if file.name.rpartition(".")[2] == language]
-    options, source, assumed = options_or_released(contents, own or files, arrays)
+    files = [file for file in files if file.name.rpartition(".")[2] == language] or files
+    options, source, assumed = options_or_released(contents, files, arrays)
     notes += assumed
     if isinstance(options.get("char_cnn"), dict):
         # AllenNLP ignores the options here
@@ -82,14 +84,6 @@ def _find_elmo(state: Mapping[str, Tensor], name: str | None, path: Path) -> tup
     return elmos[matches[0]], matches[0]
 
 
-def _arrays(state: Mapping[str, Tensor], prefix: str, path: Path) -> TorchArrays:
-    own = {name: tensor for name, tensor in state.items() if not name.endswith(_CACHED_WORDS)}
-    arrays = TorchArrays(own, f"{prefix}_elmo_lstm.", path)
-    arrays.add("char_embed", arrays.take("_token_embedder._char_embedding_weights", 2)[1:])
-    arrays.add_bilm(_NAMES)
-    return arrays
-
-
 def _mixes(arrays: TorchArrays, num_layers: int, norm: LayerNorm) -> TrainedMixes:
     rows, gammas = [], []
     for number in range(arrays.count("{}.gamma")):
@@ -106,14 +100,12 @@ def _mixes(arrays: TorchArrays, num_layers: int, norm: LayerNorm) -> TrainedMixe
 
 def _layer_norm(contents: Contents) -> LayerNorm:
     """Return what the archive's configuration says of normalization before mixing."""
-    tables = (table for one in contents.all_settings().values() for table in _tables(one))
-    normalizes = any(table.get("do_layer_norm", False) is True for table in tables)
-    return "batch_with_boundaries" if normalizes else "none"
-
-
-def _tables(value: object) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    for inner in value if isinstance(value, list) else ():
-        yield from _tables(inner)
+    tables: list[Any] = [*contents.all_settings().values()]
+    while tables:
+        table = tables.pop()
+        if isinstance(table, dict):
+            if table.get("do_layer_norm", False) is True:
+                return "batch_with_boundaries"
+            table = list(table.values())
+        tables += table if isinstance(table, list) else ()
+    return "none"

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,12 +20,12 @@ from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
 from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
-    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
-    "word list", "archive", "Git LFS pointer", "other",
+    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
+    "Git LFS pointer", "other",
 ]  # fmt: skip
-"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: a file named
-``.json``, or text that begins like an object, that cannot be read as one. ``id list``: lines of
-text, a tab and a number. ``word list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
+"""``options``: JSON with the table ``lstm``, or that cannot be read, which its reader then reports.
+``id list``: lines of text, a tab and a number. ``word list``: text with a line ``<S>`` or ``</S>``
+in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
 """Bounds of a folder that is said to be a model."""
@@ -108,8 +108,7 @@ class Contents:
 
     def all_settings(self) -> dict[Path, dict[str, Any]]:
         """Return the tables of all JSON files; one that cannot be read is refused."""
-        pointers = [path for path in self.of("Git LFS pointer") if path.suffix == ".json"]
-        return {path: settings(path) for path in (*self.of("JSON", "unreadable JSON"), *pointers)}
+        return {path: settings(path) for path in self.of("JSON", "options")}
 
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
@@ -118,9 +117,7 @@ class Contents:
         """
         usual = [path for path in self.kinds if path.name.startswith("vocab.txt")]
         lists = usual if len(usual) == 1 else self.of("word list")
-        if not lists or self.choices.encoder_only:
-            return self.given("vocab")
-        return self.find("vocab", lists)
+        return self.find("vocab", [] if self.choices.encoder_only else lists)
 
     def listed(self, paths: Iterable[Path]) -> str:
         """Return paths as they are seen from the folder, for a message."""
@@ -142,9 +139,27 @@ def settings(path: Path) -> dict[str, Any]:
 def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[Contents]:
     """Find out what the files of a folder, or of an archive, are.
 
-    A file stands for its folder; archives are unpacked in ``scratch`` for the time.
+    A file stands for its folder, without the folders in it; archives, also inside each other, are
+    unpacked in ``scratch`` for the time.
     """
-    with _unpacked(source, scratch, MAX_NESTED) as (folder, kinds):
+    with ExitStack() as stack:
+        folder, kinds, archive = source, {}, None
+        if source.is_dir():
+            kinds = _kinds(source, MAX_DEPTH)
+            archive = _only_archive(kinds)
+        elif kind_of(source) == "archive":
+            archive = source
+        else:  # only what is beside it: folders of downloads hold many things
+            folder, kinds = source.parent, _kinds(source.parent, 0)
+        num_bytes = (archive or source).stat().st_size  # of the outermost archive
+        for _ in range(MAX_NESTED):
+            if archive is None:
+                break
+            scratch.mkdir(parents=True, exist_ok=True)
+            folder = stack.enter_context(temporary_directory(scratch, "unpacked"))
+            unpack(archive, folder, archive_bytes=num_bytes)
+            kinds = _kinds(folder, MAX_DEPTH)
+            archive = _only_archive(kinds)
         try:
             yield Contents(folder=folder, kinds=kinds, choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
@@ -154,39 +169,14 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
             raise type(error)(str(error).replace(str(folder), str(source))) from error
 
 
-@contextmanager
-def _unpacked(
-    source: Path, scratch: Path, depth: int, archive_bytes: int | None = None
-) -> Iterator[tuple[Path, dict[Path, FileKind]]]:
-    """Yield the folder of a source, or of what its archives hold, and the kinds of its files."""
-    if source.is_dir():
-        kinds = _kinds(source, MAX_DEPTH)
-        inner = [path for path, kind in kinds.items() if kind == "archive"]
-        others = [path for path, kind in kinds.items() if kind not in ("archive", "other")]
-        if len(inner) != 1 or others or depth == 0:
-            yield source, kinds
-            return
-        source = inner[0]
-    elif kind_of(source) != "archive":
-        # only what is beside it: folders of downloads hold many things
-        yield source.parent, _kinds(source.parent, 0)
-        return
-    scratch.mkdir(parents=True, exist_ok=True)
-    archive_bytes = archive_bytes or source.stat().st_size  # of the outermost archive
-    with temporary_directory(scratch, "unpacked") as folder:
-        unpack(source, folder, archive_bytes=archive_bytes)
-        with _unpacked(folder, scratch, depth - 1, archive_bytes) as unpacked:
-            yield unpacked
-
-
 def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
-    kinds: dict[Path, FileKind] = {}
-    for path in files_below(folder, max_depth):
-        try:
-            kinds[path] = kind_of(path)
-        except FormatError:  # whoever needs the file refuses it
-            kinds[path] = "Git LFS pointer"
-    return kinds
+    return {path: kind_of(path) for path in files_below(folder, max_depth)}
+
+
+def _only_archive(kinds: dict[Path, FileKind]) -> Path | None:
+    """Return the archive in a folder that holds nothing else of use."""
+    usable = [path for path, kind in kinds.items() if kind != "other"]
+    return usable[0] if len(usable) == 1 and kinds[usable[0]] == "archive" else None
 
 
 def files_below(folder: Path, max_depth: int) -> list[Path]:
@@ -222,7 +212,10 @@ def kind_of(path: Path) -> FileKind:
     is_zip = head.startswith(b"PK\x03\x04")
     if head.startswith(_LEGACY_TORCH_MAGIC) or (is_zip and first_name.endswith(b"/data.pkl")):
         return "PyTorch"
-    refuse_lfs_pointer(path, head)
+    try:
+        refuse_lfs_pointer(path, head)
+    except FormatError:  # whoever needs the file refuses it
+        return "options" if path.suffix.lower() == ".json" else "Git LFS pointer"
     if path.suffix.lower() in COMPRESSIONS:
         with suppress(FormatError, MissingExtraError):  # no text, or left to its reader
             if (kind := _text_kind(path, next(read_pieces(path), b""))) != "other":
@@ -241,7 +234,7 @@ def _text_kind(path: Path, head: bytes) -> FileKind:
         try:
             return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
         except FormatError:
-            return "other" if is_records else "unreadable JSON"
+            return "other" if is_records else "options"
     if _ID_LINE.match(text):
         return "id list"
     return "word list" if _BOUNDARIES.search(text) else "other"

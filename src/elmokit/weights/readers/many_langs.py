@@ -9,24 +9,27 @@ row k of the sorted batch goes on from the LSTM state that row k of the last one
 sentences start from zeros, or from states that are given.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_whole, text_of_line
-from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
 from elmokit.weights.bilm_tf import build_from_arrays
-from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, RELEASED_CLIP, config_of_shapes
+from elmokit.weights.bilm_tf_options import (
+    RELEASED_ASSUMED,
+    RELEASED_CLIP,
+    parse_options,
+    released_options,
+)
 from elmokit.weights.readers.contents import Contents, ImportedModel, settings
-from elmokit.weights.readers.torch_files import Names, TorchArrays, read_state
+from elmokit.weights.readers.torch_files import TorchArrays, read_state
 
 _ENCODER_MARK = "forward_layer_0.state_linearity.weight"
-_NAMES = Names("convolutions.{}", "highways._layers.{}", "projection", lstm="")
 _CHARACTERS = "char_emb_layer.embedding.weight"
 _WORDS = "word_emb_layer.embedding.weight"
 _BLANK = "\u3000"
@@ -35,30 +38,28 @@ _SWAPPED = {"<bow>": "<eow>", "<eow>": "<bow>"}
 """The original begins words with the id of ``<eow>`` and ends them with that of ``<bow>``."""
 
 
-_IdLines = list[tuple[str, int]]
-"""Token and id of every line."""
-
-
 def read(contents: Contents) -> ImportedModel:
     states = {path: read_state(path) for path in contents.of("PyTorch")}
     encoder = _holder(contents, states, _ENCODER_MARK, "encoder.pkl")
     embedder = _holder(contents, states, _CHARACTERS, "token_embedder.pkl")
     arrays = TorchArrays({**states[embedder], **states[encoder]}, "", embedder)
-    tables = {name: arrays.take(name, 2) for name in (_CHARACTERS, _WORDS)}
-    arrays.add_bilm(_NAMES)
-    lists = {path: _read_ids(path) for path in contents.of("id list")}
-    characters, words = (
-        _id_list(contents, lists, specials, name, len(tables[name]))
-        for name, specials in ((_CHARACTERS, SPECIAL_CHARACTERS), (_WORDS, SPECIAL_WORDS))
+    tables = [arrays.take(name, 2) for name in (_CHARACTERS, _WORDS)]
+    arrays.add_bilm(
+        filters="convolutions.{}", highways="highways._layers.{}", projection="projection", lstm=""
     )
-    lexicon = Lexicon(_ordinary(characters, one_character=True), _ordinary(words))
+    lists = {path: _read_ids(path) for path in contents.of("id list")}
+    character_ids = _id_list(contents, lists, SPECIAL_CHARACTERS, _CHARACTERS, len(tables[0]))
+    word_ids = _id_list(contents, lists, SPECIAL_WORDS, _WORDS, len(tables[1]))
+    characters = tuple(
+        token for token in character_ids if token not in SPECIAL_CHARACTERS and len(token) == 1
+    )
+    words = tuple(token for token in word_ids if token not in SPECIAL_WORDS)
     # the specials come first in our order, and the rows move with their tokens
     special_order = [_SWAPPED.get(token, token) for token in SPECIAL_CHARACTERS]
-    for name, ids, table, tokens in (
-        ("char_embed", characters, tables[_CHARACTERS], (*special_order, *lexicon.characters)),
-        ("word_embed", words, tables[_WORDS], (*SPECIAL_WORDS, *lexicon.words)),
-    ):
-        arrays.add(name, table[np.array([ids[token] for token in tokens])])
+    rows = [character_ids[token] for token in (*special_order, *characters)]
+    arrays.add("char_embed", tables[0][rows])
+    arrays.add("word_embed", tables[1][[word_ids[token] for token in (*SPECIAL_WORDS, *words)]])
+    lexicon = Lexicon(characters, words)
     options, notes = _options(contents)
     config = _config(options, arrays, lexicon)
     model = build_from_arrays(
@@ -80,40 +81,10 @@ def _holder(
     return holders[0]
 
 
-def _id_list(
-    contents: Contents,
-    lists: dict[Path, _IdLines],
-    specials: tuple[str, ...],
-    table: str,
-    num_rows: int,
-) -> dict[str, int]:
-    """Return the list that has the specials, and exactly one id for each row of a table."""
-    of_kind = [
-        path for path, lines in lists.items()
-        if set(specials) == {token for token, _ in lines} & set(SPECIAL_CHARACTERS)
-    ]  # fmt: skip
-    fitting = [path for path in of_kind if _fits(lists[path], num_rows)]
-    if len(fitting) == 1:
-        return dict(lists[fitting[0]])
-    sizes = ", ".join(f"{path.name} has {len(lists[path]):,} lines" for path in of_kind or lists)
-    raise FormatError(
-        f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
-        f"{', '.join(specials)} have a line for each of the {num_rows:,} rows of `{table}`; "
-        f"{sizes}. The list is cut, or of another model: fetch it again."
-    )
-
-
-def _fits(lines: _IdLines, num_rows: int) -> bool:
-    """Tell whether every row has its line and, except for white space, its own token."""
-    tokens = [token for token, _ in lines if token != _BLANK]
-    is_complete = sorted(number for _, number in lines) == list(range(num_rows))
-    return is_complete and len(set(tokens)) == len(tokens)
-
-
-def _read_ids(path: Path) -> _IdLines:
+def _read_ids(path: Path) -> list[tuple[str, int]]:
     """Read tokens and ids of a ``.dic`` file as the original does."""
     data = read_whole(path, MAX_WORD_LIST_BYTES)
-    lines: _IdLines = []
+    lines = []
     for number, raw in enumerate(data.removesuffix(b"\n").split(b"\n"), start=1):
         fields = text_of_line(raw, path, number).strip().split("\t")
         token, value = fields if len(fields) == 2 else (_BLANK, *fields[-1:])
@@ -123,13 +94,30 @@ def _read_ids(path: Path) -> _IdLines:
     return lines
 
 
-def _ordinary(ids: dict[str, int], *, one_character: bool = False) -> tuple[str, ...]:
-    """Return the tokens that texts can have, by id."""
-    specials = SPECIAL_CHARACTERS if one_character else SPECIAL_WORDS
-    tokens = (
-        token for token in ids if token not in specials and (not one_character or len(token) == 1)
+def _id_list(
+    contents: Contents,
+    lists: dict[Path, list[tuple[str, int]]],
+    specials: tuple[str, ...],
+    table: str,
+    num_rows: int,
+) -> dict[str, int]:
+    """Return tokens and ids, in their order, of the list that has the specials and fits a table."""
+    of_kind, fitting = [], []
+    for path, lines in lists.items():
+        tokens = [token for token, _ in lines if token != _BLANK]  # of which there may be several
+        if set(specials) == set(tokens) & set(SPECIAL_CHARACTERS):
+            of_kind.append(path)
+            is_complete = sorted(number for _, number in lines) == list(range(num_rows))
+            if is_complete and len(set(tokens)) == len(tokens):
+                fitting.append(dict(sorted(dict(lines).items(), key=lambda pair: pair[1])))
+    if len(fitting) == 1:
+        return fitting[0]
+    sizes = ", ".join(f"{path.name} has {len(lists[path]):,} lines" for path in of_kind or lists)
+    raise FormatError(
+        f"{contents.folder}: {len(fitting) or 'no'} lists of ids (lines `token<tab>id`) with "
+        f"{', '.join(specials)} have a line for each of the {num_rows:,} rows of `{table}`; "
+        f"{sizes}. The list is cut, or of another model: fetch it again."
     )
-    return tuple(sorted(tokens, key=ids.__getitem__))
 
 
 def _options(contents: Contents) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -157,12 +145,13 @@ def _config(options: dict[str, Any], arrays: TorchArrays, lexicon: Lexicon) -> B
             raise FormatError(
                 f"{arrays.path}: its configuration has {table['name']!r}, expected {expected!r}."
             )
-    return config_of_shapes(
-        arrays.shapes(),
-        source=arrays.path,
-        lexicon=lexicon.config(word_dim=arrays.shapes()["word_embed"][1]),
-        max_characters=cnn.get("max_characters_per_token", DEFAULT_MAX_CHARACTERS),
-        activation=cnn.get("activation", "relu"),
-        cell_clip=encoder.get("cell_clip"),
-        projection_clip=encoder.get("proj_clip"),
-    )
+    shapes = arrays.shapes()
+    usual = released_options(shapes, source=arrays.path)
+    usual["lstm"] |= {clip: encoder.get(clip) for clip in ("cell_clip", "proj_clip")}
+    same_names = ("activation", "max_characters_per_token")
+    usual["char_cnn"] |= {name: cnn[name] for name in same_names if name in cnn}
+    config = parse_options(usual, source=arrays.path, shapes=shapes)
+    return replace(
+        config, char_vocab=replace(config.char_vocab, truncation="character"),
+        lexicon=lexicon.config(word_dim=shapes["word_embed"][1]),
+    )  # fmt: skip

@@ -92,12 +92,12 @@ def _index(contents: Contents) -> Path:
     for state in (path for path in contents.kinds if path.name == STATE_NAME):
         text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8-sig", "replace")
         if (latest := _LATEST.search(text)) is not None:
-            name = re.split(r"[/\\]", latest[1])[-1]  # the rest is of the machine that wrote it
-            named = state.with_name(name + INDEX_SUFFIX)
-            if named in indices:
-                return named
-    numbers = {path: re.search(r"-(\d{1,18})\.index$", path.name) for path in indices}
-    return max(indices, key=lambda path: (int((numbers[path] or [0, 0])[1]), path.name))
+            # the folder is of the machine that wrote it
+            last = state.with_name(re.split(r"[/\\]", latest[1])[-1] + INDEX_SUFFIX)
+            if last in indices:
+                return last
+    steps = {path: re.findall(r"-(\d{1,18})\.index$", path.name) for path in indices}
+    return max(indices, key=lambda path: (int((steps[path] or [0])[0]), path.name))
 
 
 # --- Hub modules

@@ -98,23 +98,22 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
 def _of_one_kind(contents: Contents) -> Contents:
     """Leave out weights of other kinds than the chosen ones; refuse several without a choice."""
     kinds, weights = contents.kinds, contents.choices.weights
-    if "PyTorch" in kinds.values():
-        # AllenNLP archives the files that the ELMo was first read from
+    if "PyTorch" in kinds.values():  # AllenNLP archives what the ELMo was first read from
         archived = contents.folder / ARCHIVED_FILES
         kinds = {
             path: kind
             for path, kind in kinds.items()
             if kind not in WEIGHT_KINDS or archived not in path.parents
         }
-    if len(set(kinds.values()).intersection(WEIGHT_KINDS)) > 1:
-        if weights is None:
+    if len({*WEIGHT_KINDS}.intersection(kinds.values())) > 1:
+        chosen = None if weights is None else contents.folder / f"{weights}{INDEX_SUFFIX}"
+        if chosen is None or not chosen.exists():  # a checkpoint goes by the name of no file
+            chosen = contents.given("weights")
+        if chosen is None:
             raise FormatError(
                 f"{contents.folder} holds models of several kinds: {contents.summary()}. Choose "
                 "one with --weights."
             )
-        # a TensorFlow checkpoint goes by a name that is that of no file
-        index = contents.folder / f"{weights}{INDEX_SUFFIX}"
-        wanted = "TensorFlow index" if index.exists() else kind_of(contents.given("weights"))  # pyright: ignore[reportArgumentType]
-        others = {*WEIGHT_KINDS} - {wanted}
+        others = {*WEIGHT_KINDS} - {kind_of(chosen)}
         kinds = {path: kind for path, kind in kinds.items() if kind not in others}
     return replace(contents, kinds=kinds)

@@ -15,7 +15,6 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -60,35 +59,27 @@ class TensorBundle:
 
     def __init__(self, index: Path) -> None:
         self.path = index
-        self.prefix = str(index).removesuffix(INDEX_SUFFIX)
-        self.entries: dict[str, BundleEntry] = {}
         data = read_bounded(index, MAX_INDEX_BYTES)
         with damage(index, "Fetch it again.", what="no whole index of a TensorFlow checkpoint"):
-            rows = read_table(data)
-            self.num_shards = _num_shards(*next(rows, (b"?", b"")))
-            for name, value in itertools.islice(rows, MAX_TENSORS):
-                entry = _entry(name.decode("utf-8", "backslashreplace"), value)
-                self.entries[entry.name] = entry
+            rows = _read_table(data)
+            self._num_shards = _num_shards(*next(rows, (b"?", b"")))
+            entries = [_entry(*row) for row in itertools.islice(rows, MAX_TENSORS)]
+        self.entries = {entry.name: entry for entry in entries}
 
     @property
     def num_bytes(self) -> int:
-        return sum(map(self._shard_bytes, range(self.num_shards)))
-
-    def shard_path(self, shard: int) -> Path:
-        return Path(f"{self.prefix}.data-{shard:05d}-of-{self.num_shards:05d}")
+        return sum(self._shard(shard).stat().st_size for shard in range(self._num_shards))
 
     def read(self, dataset: BundleEntry) -> np.ndarray:
         entry, count = dataset, math.prod(dataset.shape)
-        path = self.shard_path(entry.shard)
+        path = self._shard(entry.shard)
         where = f"{path}: tensor `{entry.name}` of shape {entry.shape}"
         is_whole = entry.num_bytes == count * entry.dtype.itemsize and not entry.is_partitioned
         if entry.dtype == _OTHER_DTYPE or not is_whole:
             raise FormatError(f"{where} is damaged, cut into slices, or does not hold numbers.")
-        size, end = self._shard_bytes(entry.shard), entry.offset + entry.num_bytes
+        size, end = path.stat().st_size, entry.offset + entry.num_bytes
         if end <= size:  # nothing of a size that is only stated is made
-            with path.open("rb") as file:
-                file.seek(entry.offset)
-                array = np.fromfile(file, dtype=entry.dtype, count=count)
+            array = np.fromfile(path, entry.dtype, count, offset=entry.offset)
             if crc32c(array) == _unmasked(entry.crc):
                 return array.reshape(entry.shape)
         raise FormatError(
@@ -96,17 +87,18 @@ class TensorBundle:
             "truncated, damaged, or of another checkpoint."
         )
 
-    def _shard_bytes(self, shard: int) -> int:
-        path = self.shard_path(shard)
-        if shard >= self.num_shards or not path.exists():
+    def _shard(self, number: int) -> Path:
+        prefix = str(self.path).removesuffix(INDEX_SUFFIX)
+        path = Path(f"{prefix}.data-{number:05d}-of-{self._num_shards:05d}")
+        if number >= self._num_shards or not path.exists():
             raise FormatError(f"{path} is missing, which {self.path.name} belongs to: fetch it.")
-        return path.stat().st_size
+        return path
 
 
 # --- the table
 
 
-def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values in the order of the table; ValueError says where it is damaged."""
     if len(data) < _FOOTER_BYTES or not data.endswith(TABLE_MAGIC):
         raise ValueError("the file does not end as a table does: it is truncated or no table")
@@ -122,32 +114,6 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
             raise ValueError(f"more than {MAX_BLOCKS:,} blocks, or one that is listed twice")
         end = start + 1
         yield from _entries(data, handle)
-
-
-def _unmasked(crc: int) -> int:
-    rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
-    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length and the position behind it."""
-    value = 0
-    for index, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return value, at + index + 1
-    raise ValueError(f"the number at {at:,} is cut off or too long")
-
-
-def _block(data: bytes, handle: bytes) -> bytes:
-    """Return the block at a handle (offset, size), whose CRC is right."""
-    offset, at = _varint(handle, 0)
-    size, _ = _varint(handle, at)
-    end = offset + size
-    kind, crc = struct.unpack_from("<BI", data, end)
-    if kind != 0 or crc32c(data[offset : end + 1]) != _unmasked(crc):
-        raise ValueError(f"the block at byte {offset:,} is compressed or has another checksum")
-    return data[offset:end]
 
 
 def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -167,52 +133,77 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
         at = end
 
 
+def _block(data: bytes, handle: bytes) -> bytes:
+    """Return the block at a handle (offset, size), whose CRC is right."""
+    offset, at = _varint(handle, 0)
+    end = offset + _varint(handle, at)[0]
+    kind, crc = struct.unpack_from("<BI", data, end)
+    if kind != 0 or crc32c(data[offset : end + 1]) != _unmasked(crc):
+        raise ValueError(f"the block at byte {offset:,} is compressed or has another checksum")
+    return data[offset:end]
+
+
+def _unmasked(crc: int) -> int:
+    rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
+    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number of variable length and the position behind it."""
+    value = 0
+    for index, byte in enumerate(data[at : at + _MAX_VARINT_BYTES]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value, at + index + 1
+    raise ValueError(f"the number at {at:,} is cut off or too long")
+
+
 # --- the protocol buffers
 
 
 def _num_shards(name: bytes, header: bytes) -> int:
     """Return the number of data files by the header of the index."""
-    fields = dict(_fields(header))
-    num_shards, byte_order = fields.get(1, 1), fields.get(2, 0)
-    is_usual = name == b"" and byte_order == 0
-    if not is_usual or isinstance(num_shards, bytes) or not 1 <= num_shards <= MAX_SHARDS:
+    numbers, _ = _fields(header)
+    num_shards = numbers.get(1, 1)
+    if name != b"" or numbers.get(2, 0) != 0 or not 1 <= num_shards <= MAX_SHARDS:
         raise ValueError(f"its header {name!r} is not that of version 2, little-endian")
     return num_shards
 
 
-def _entry(name: str, value: bytes) -> BundleEntry:
-    fields: dict[int, Any] = {1: 0, 2: b"", 3: 0, 4: 0, 5: 0, 6: 0}
-    fields |= {number: field for number, field in _fields(value) if number not in fields or
-               type(field) is type(fields[number])}  # fmt: skip
-    shape = []
-    for number, dim in _fields(fields[2]):
-        if number == 2 and isinstance(dim, bytes):
-            sizes = dict(_fields(dim))
-            shape.append(sizes.get(1, 0) if isinstance(sizes.get(1, 0), int) else 0)
+def _entry(name: bytes, value: bytes) -> BundleEntry:
+    numbers, messages = _fields(value)
+    _, dims = _fields(dict(messages).get(2, b""))
+    shape = tuple(_fields(dim)[0].get(1, 0) for number, dim in dims if number == 2)
+    text = name.decode("utf-8", "backslashreplace")
     if len(shape) > MAX_DIMS or any(size >= 1 << 48 for size in shape):
-        raise ValueError(f"tensor `{name}` has {len(shape)} dimensions up to {max(shape)}")
-    dtype = np.dtype(_DTYPES.get(fields[1], _OTHER_DTYPE))
+        raise ValueError(f"tensor `{text}` has {len(shape)} dimensions up to {max(shape)}")
     return BundleEntry(
-        name, tuple(shape), dtype, shard=fields[3], offset=fields[4], num_bytes=fields[5],
-        crc=fields[6], is_partitioned=7 in fields,
+        text, shape, np.dtype(_DTYPES.get(numbers.get(1, 0), _OTHER_DTYPE)),
+        shard=numbers.get(3, 0), offset=numbers.get(4, 0), num_bytes=numbers.get(5, 0),
+        crc=numbers.get(6, 0), is_partitioned=any(number == 7 for number, _ in messages),
     )  # fmt: skip
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield number and value of a protocol buffer's fields: integers, or bytes of other kinds."""
+def _fields(message: bytes) -> tuple[dict[int, int], list[tuple[int, bytes]]]:
+    """Return the fields of a protocol buffer by number: integers, and bytes of other kinds."""
+    numbers: dict[int, int] = {}
+    messages: list[tuple[int, bytes]] = []
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
         kind = key & 7
         if kind == 0:
-            value, at = _varint(message, at)
-            yield key >> 3, value
+            numbers[key >> 3], at = _varint(message, at)
             continue
         length = {1: 8, 5: 4}.get(kind)
         if kind == 2:
             length, at = _varint(message, at)
         if length is None or at + length > len(message):
             raise ValueError(f"a field of kind {kind} is cut off or unknown")
-        field = message[at : at + length]
-        yield key >> 3, field if kind == 2 else int.from_bytes(field, "little")
+        value = message[at : at + length]
+        if kind == 2:
+            messages.append((key >> 3, value))
+        else:
+            numbers[key >> 3] = int.from_bytes(value, "little")
         at += length
+    return numbers, messages

@@ -10,7 +10,6 @@ import pickletools
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +30,15 @@ _VALUES = {
     "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE",
     "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES",
 }  # fmt: skip
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
-_CONTAINERS = {"EMPTY_DICT": dict, "EMPTY_LIST": list}
+_NEW = {
+    "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
+    "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict, "EMPTY_LIST": list,
+}  # fmt: skip
 _NUM_TAKEN = {
     "TUPLE": None, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "SETITEMS": None,
     "APPEND": 1, "APPENDS": None,
 }  # fmt: skip
 """How many values an opcode takes from the stack; None: those since the last mark."""
-_NESTING = (tuple, list, dict)
-_MAX_SHARED = 8
-"""Values of a tuple that may be named twice, if it holds no other container."""
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -55,12 +53,9 @@ def read_state(path: Path) -> dict[str, Tensor]:
     with damage(path, advice, what="no whole state dict"):
         is_zip = _check_records(path)
         loaded = torch.load(
-            path,
-            map_location="cpu",
-            mmap=is_zip,
-            weights_only=False,
+            path, map_location="cpu", mmap=is_zip, weights_only=False,
             pickle_module=sys.modules[__name__],
-        )
+        )  # fmt: skip
     if not isinstance(loaded, dict):
         raise FormatError(f"{path}: expected tensors by name, got {type(loaded).__name__}.")
     return {
@@ -97,6 +92,15 @@ _FUNCTIONS = {
 }
 
 
+class _Name(str):
+    """A class or function that a pickle names."""
+
+
+def load(file: Any, **_: Any) -> Any:
+    """Read one pickle, as `pickle.load` does."""
+    return Unpickler(file).load()
+
+
 class Unpickler:
     """What `torch.load` needs of `pickle.Unpickler`; it adds how storages are found and read.
 
@@ -124,37 +128,39 @@ class Unpickler:
         values = self._values
         if opcode in _VALUES:
             values.append(argument)
+        elif opcode in _NEW:
+            values.append(_NEW[opcode]())
         elif opcode == "GLOBAL":
             is_storage = argument.startswith("torch ") and argument.endswith("Storage")
             values.append(self.find_class(*argument.split()) if is_storage else _Name(argument))
-        elif opcode in _CONSTANTS:
-            values.append(_CONSTANTS[opcode])
-        elif opcode in _CONTAINERS:
-            values.append(_CONTAINERS[opcode]())
         elif opcode in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
             self._memo[len(self._memo) if argument is None else argument] = values[-1]
         elif opcode in ("BINGET", "LONG_BINGET"):
-            values.append(_checked(self._memo[argument]))
+            # what is made must be a tree: pairs of the same pair, of … take for ever to walk
+            if _is_container(self._memo[argument]):
+                raise ValueError("its pickle names a container twice, which no state dict does")
+            values.append(self._memo[argument])
         elif opcode == "MARK":
             self._marks.append(len(values))
         elif opcode == "BINPERSID":
-            persistent_id = values.pop()
-            if any(isinstance(part, _NESTING) for part in persistent_id):
+            if any(map(_is_container, values[-1])):
                 raise ValueError("its pickle describes no storage")
-            values.append(self.persistent_load(persistent_id))
+            values.append(self.persistent_load(values.pop()))
         elif opcode == "REDUCE":
             arguments, function = values.pop(), values.pop()
-            values.append(_called(function, arguments))
+            if not isinstance(function, _Name) or function not in _FUNCTIONS:
+                name = str(function).replace(" ", ".", 1)[:200]
+                raise ValueError(f"its pickle wants to call `{name}`, but nothing in a file is run")
+            values.append(_FUNCTIONS[function](*arguments))
         elif opcode == "BUILD":
             values.pop()  # attributes, such as the versions of modules
+        elif opcode in _NUM_TAKEN:
+            self._fill(opcode, _NUM_TAKEN[opcode])
         elif opcode not in ("PROTO", "FRAME", "STOP"):
-            self._fill(opcode)
-
-    def _fill(self, opcode: str) -> None:
-        """Make a tuple of the last values, or add them to the container before them."""
-        if opcode not in _NUM_TAKEN:
             raise ValueError(f"its pickle has the opcode {opcode}, which no state dict has")
-        num_taken = _NUM_TAKEN[opcode]
+
+    def _fill(self, opcode: str, num_taken: int | None) -> None:
+        """Make a tuple of the last values, or add them to the container before them."""
         start = self._marks.pop() if num_taken is None else len(self._values) - num_taken
         rest = self._values[start:]
         del self._values[start:]
@@ -166,44 +172,8 @@ class Unpickler:
             self._values[-1].update(_texts(zip(rest[0::2], rest[1::2], strict=True)))
 
 
-class _Name(str):
-    """A class or function that a pickle names."""
-
-
-def load(file: Any, **_: Any) -> Any:
-    """Read one pickle, as `pickle.load` does."""
-    return Unpickler(file).load()
-
-
-def _checked(named_again: Any) -> Any:
-    # so that what is made is a tree, never much larger than the pickle: pairs of the same pair, of
-    # the same pair … take for ever to walk through
-    is_short = isinstance(named_again, tuple) and len(named_again) <= _MAX_SHARED
-    if isinstance(named_again, _NESTING) and not (
-        is_short and not any(isinstance(part, _NESTING) for part in named_again)
-    ):
-        raise ValueError("its pickle names a container twice, which no state dict does")
-    return named_again
-
-
-def _called(function: Any, arguments: tuple[Any, ...]) -> object:
-    if not isinstance(function, _Name):
-        raise TypeError("its pickle calls what is no function")
-    if function not in _FUNCTIONS:
-        name = function.replace(" ", ".", 1)[:200]
-        raise ValueError(f"its pickle wants to call `{name}`, but nothing in a file is run")
-    return _FUNCTIONS[function](*arguments)
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the parts of a biLM are called; ``{}`` stands for a number."""
-
-    filters: str
-    highways: str
-    projection: str
-    lstm: str
-    """Prefix of the layers ``forward_layer_{}`` and ``backward_layer_{}``."""
+def _is_container(value: object) -> bool:
+    return isinstance(value, tuple | list | dict)
 
 
 class TorchArrays:
@@ -260,23 +230,27 @@ class TorchArrays:
     def add(self, name: str, array: np.ndarray) -> None:
         self._arrays[name] = array
 
-    def add_bilm(self, names: Names) -> None:
-        """Add character CNN and LSTMs, and refuse tensors that have no place in them."""
-        for i in range(self.count(f"{names.filters}.weight")):
-            kernel = self.take(f"{names.filters.format(i)}.weight", 3)  # (out, in, width)
+    def add_bilm(self, *, filters: str, highways: str, projection: str, lstm: str) -> None:
+        """Add character CNN and LSTMs, and refuse tensors that have no place in them.
+
+        The arguments are what the parts are called, with ``{}`` for a number; ``lstm`` is the
+        prefix of the layers ``forward_layer_{}`` and ``backward_layer_{}``.
+        """
+        for i in range(self.count(f"{filters}.weight")):
+            kernel = self.take(f"{filters.format(i)}.weight", 3)  # (out, in, width)
             self.add(f"CNN/W_cnn_{i}", kernel.transpose(2, 1, 0)[np.newaxis])
-            self.add(f"CNN/b_cnn_{i}", self.take(f"{names.filters.format(i)}.bias", 1))
-        for k in range(self.count(f"{names.highways}.weight")):
+            self.add(f"CNN/b_cnn_{i}", self.take(f"{filters.format(i)}.bias", 1))
+        for k in range(self.count(f"{highways}.weight")):
             for part, letter, rank in (("weight", "W", 2), ("bias", "b", 1)):
-                both = self.take(f"{names.highways.format(k)}.{part}", rank)
+                both = self.take(f"{highways.format(k)}.{part}", rank)
                 transform, keep = np.array_split(both, 2)
                 # their gate is the share that is kept: 1 - sigmoid(x) = sigmoid(-x)
                 self.add(f"CNN_high_{k}/{letter}_transform", transform.T)
                 self.add(f"CNN_high_{k}/{letter}_carry", -keep.T)
-        self.add("CNN_proj/W_proj", self.take(f"{names.projection}.weight", 2).T)
-        self.add("CNN_proj/b_proj", self.take(f"{names.projection}.bias", 1))
+        self.add("CNN_proj/W_proj", self.take(f"{projection}.weight", 2).T)
+        self.add("CNN_proj/b_proj", self.take(f"{projection}.bias", 1))
         for number, direction in enumerate(("forward", "backward")):
-            layers = f"{names.lstm}{direction}_layer_{{}}."
+            layers = f"{lstm}{direction}_layer_{{}}."
             for layer in range(max(1, self.count(f"{layers}state_projection.weight"))):
                 ours = f"RNN_{number}/RNN/MultiRNNCell/Cell{layer}/LSTMCell/"
                 self._add_lstm(layers.format(layer), ours)

@@ -25,14 +25,10 @@ def written():
     return arrays, json.loads(inputs.options_path.read_text())
 
 
-def save(path, state, **settings):
-    return foreign.write_archive(path, state, **settings)
-
-
 def test_all_mixtures_are_kept(written, tmp_path):
     mixes = [([0.5, 0.0, -1.0], 2.0), ([0.0, 0.25, 0.0], 0.5)]
     state = foreign.task_state({"elmo": written[0]}, mixes)
-    path = save(tmp_path / "m.tar.gz", state, embedder={"do_layer_norm": True})
+    path = foreign.write_archive(tmp_path / "m.tar.gz", state, embedder={"do_layer_norm": True})
     assert convert(path, tmp_path / "model").num_mixes == 2
     found = read_mixes(tmp_path / "model" / "mixes.safetensors")
     assert found.mix_weights.tolist() == [weights for weights, _ in mixes]
@@ -57,7 +53,7 @@ def test_several_elmos_are_listed_and_chosen_by_name(written, tmp_path):
         f"fta/{TOP}.options_files.{name}": json.dumps(one).encode()
         for name, one in (("en", options), ("ko", with_clip))
     }
-    path = save(tmp_path / "m.tar.gz", state, files=files)
+    path = foreign.write_archive(tmp_path / "m.tar.gz", state, files=files)
     with pytest.raises(
         InputError, match=rf"m.tar.gz/weights.th has 2 ELMos: {TOP}.elmo_en, {TOP}.elmo_ko.*--name"
     ):
@@ -75,7 +71,7 @@ def test_a_transformer_is_refused_by_name(tmp_path):
     prefix = "text_field_embedder.token_embedder_elmo._lm._contextualizer._forward_transformer."
     state = {f"{prefix}layers.0.self_attn.linears.0.weight": torch.ones(2, 2)}
     with pytest.raises(FormatError, match=r"m\.tar\.gz/weights\.th: .*a transformer ELMo"):
-        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+        convert(foreign.write_archive(tmp_path / "m.tar.gz", state), tmp_path / "model")
 
 
 @pytest.mark.parametrize(
@@ -84,8 +80,6 @@ def test_a_transformer_is_refused_by_name(tmp_path):
         ("_elmo_lstm.backward_layer_1.state_linearity.bias", lambda one: one[:-4], None),
         ("_elmo_lstm.forward_layer_0.state_projection.weight", lambda one: one[None], None),
         ("_token_embedder.char_conv_1.weight", lambda one: one[:, :2], "CNN/W_cnn_1"),
-        ("_token_embedder._highways._layers.0.weight", lambda one: one[:7], "CNN_high_0/W_carry"),
-        ("_token_embedder._char_embedding_weights", lambda one: one[:99], "char_embed"),
         ("_token_embedder._projection.bias", lambda one: None, None),
         ("_token_embedder.unheard_of", lambda one: torch.ones(1), None),
     ],
@@ -99,4 +93,4 @@ def test_tensors_that_do_not_fit_are_named(written, name, change, told, tmp_path
         state[key] = changed
     expected = told or name.split(".state_linearity")[0]
     with pytest.raises(FormatError, match=rf"weights\.th: .*{re.escape(expected)}"):
-        convert(save(tmp_path / "m.tar.gz", state), tmp_path / "model")
+        convert(foreign.write_archive(tmp_path / "m.tar.gz", state), tmp_path / "model")

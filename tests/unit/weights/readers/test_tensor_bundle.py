@@ -20,55 +20,38 @@ ARRAYS = {
 }
 
 
-@pytest.fixture(params=[1, 3])
-def prefix(request, tmp_path):
-    path = tmp_path / "model.ckpt-7"
-    foreign.write_bundle(path, ARRAYS, num_shards=request.param)
-    return path
-
-
-def index_of(prefix):
-    return prefix.with_name(prefix.name + ".index")
-
-
-def shards_of(prefix):
-    return sorted(prefix.parent.glob(f"{prefix.name}.data-*"))
-
-
 def read_all(prefix):
-    bundle = TensorBundle(index_of(prefix))
+    bundle = TensorBundle(prefix.with_name(prefix.name + ".index"))
     return {name: bundle.read(entry) for name, entry in bundle.entries.items()}
 
 
-def test_all_tensors_come_back(prefix):
+@pytest.mark.parametrize("num_shards", [1, 3])
+def test_all_tensors_come_back_and_a_damaged_one_is_noticed(num_shards, tmp_path):
+    prefix = tmp_path / "model.ckpt-7"
+    foreign.write_bundle(prefix, ARRAYS, num_shards=num_shards)
     found = read_all(prefix)
     assert found.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
-
-
-def test_every_damaged_byte_of_the_index_is_noticed(tmp_path):
-    path = tmp_path / "model.ckpt-7"
-    foreign.write_bundle(path, dict(list(ARRAYS.items())[:2]))
-    index = index_of(path)
-    whole = index.read_bytes()
-    unused = [at for at in range(len(whole) - 48, len(whole) - 8) if whole[at] == 0]  # padding
-    for at in range(len(whole)):
-        index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
-        if at in unused:
-            continue
-        with pytest.raises(FormatError, match=index.name):
-            read_all(path)
-
-
-def test_a_damaged_tensor_is_noticed(prefix):
-    for shard in shards_of(prefix):
+    for shard in tmp_path.glob("*.data-*"):
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
         shard.write_bytes(data)
     with pytest.raises(FormatError, match="checksum of the index"):
         read_all(prefix)
+
+
+def test_every_damaged_byte_of_the_index_is_noticed(tmp_path):
+    path = tmp_path / "model.ckpt-7"
+    foreign.write_bundle(path, dict(list(ARRAYS.items())[:2]))
+    index = tmp_path / "model.ckpt-7.index"
+    whole = index.read_bytes()
+    padding = [at for at in range(len(whole) - 48, len(whole) - 8) if whole[at] == 0]
+    for at in sorted({*range(len(whole))} - {*padding}):
+        index.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        with pytest.raises(FormatError, match=index.name):
+            read_all(path)
 
 
 def test_stated_sizes_are_not_believed(tmp_path):
