@@ -17,7 +17,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmokit.bilm.config import BiLMConfig, SoftmaxConfig, parameter_shapes
+from elmokit.bilm.config import BiLMConfig, parameter_shapes
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import StrPath, atomic_files, reserve
 from elmokit.files.hdf5 import open_hdf5
@@ -75,55 +75,40 @@ def build_bilm(
     arrays: ArraySource,
     *,
     source: Path,
+    config: BiLMConfig | None = None,
+    lexicon: Lexicon | None = None,
     vocab: StrPath | None = None,
     output: ArraySource | None = None,
 ) -> StoredBiLM:
     """Return the model of options and of arrays in the original's layout.
 
-    ``source`` is the file of the options; ``output`` holds the softmax, if it is not in ``arrays``.
+    ``source`` is the file of the options, which are only kept in the model's metadata if ``config``
+    is given; ``output`` holds the softmax, if it is not in ``arrays``.
     """
     word_vocab = None if vocab is None else WordVocab.read(vocab)
     shapes = arrays.shapes()
-    table = "embedding" if options.get("char_cnn") is None else "char_embed"
-    if len(shapes.get(table, ())) != 2:
-        raise FormatError(
-            f"{arrays.path}: dataset `{table}` has the shape {shapes.get(table, '(missing)')}; "
-            f"{source} describes a model with a matrix of this name (table `char_cnn`, or none)."
-        )
-    config = parse_options(options, source=source, shapes=shapes)
+    if config is None:
+        table = "embedding" if options.get("char_cnn") is None else "char_embed"
+        if len(shapes.get(table, ())) != 2:
+            raise FormatError(
+                f"{arrays.path}: dataset `{table}` has the shape {shapes.get(table, '(missing)')}; "
+                f"{source} describes a model with a matrix of this name (`char_cnn`, or none)."
+            )
+        config = parse_options(options, source=source, shapes=shapes)
     if output is None and any(name in shapes for name in SOFTMAX_NAMES):
         output = arrays
-    num_words = None
+    softmax_config = num_words = None
     if output is not None:
+        softmax_config = parse_softmax(options, source=source)
         num_words = (output.shapes().get(SOFTMAX_NAMES[0]) or (0,))[0]
-    return build_from_arrays(
-        config, arrays, options=options, source=source, word_vocab=word_vocab,
-        softmax_config=None if num_words is None else parse_softmax(options, source=source),
-        num_words=num_words, softmax_arrays=output,
-    )  # fmt: skip
-
-
-def build_from_arrays(
-    config: BiLMConfig,
-    arrays: ArraySource,
-    *,
-    options: Mapping[str, Any],
-    source: Path,
-    word_vocab: WordVocab | None = None,
-    softmax_config: SoftmaxConfig | None = None,
-    num_words: int | None = None,
-    softmax_arrays: ArraySource | None = None,
-    lexicon: Lexicon | None = None,
-) -> StoredBiLM:
-    """Return the model of a configuration; the options are only kept in its metadata."""
     try:
         char_vocab = char_vocab_of(config, lexicon)
         num_words = softmax_size(config, softmax_config, word_vocab, num_words)
     except ValueError as error:
         raise FormatError(f"{source}: {error}") from error
     parameters = _read_arrays([*bilm_layout(config)], arrays, prefixes=_BILM_PREFIXES)
-    if softmax_arrays is not None and softmax_config is not None and num_words is not None:
-        parameters |= _read_arrays([*softmax_layout(config, num_words)], softmax_arrays)
+    if output is not None and num_words is not None:
+        parameters |= _read_arrays([*softmax_layout(config, num_words)], output)
     ordered = parameter_shapes(config, softmax_config, num_words)
     return StoredBiLM(
         config, {name: parameters[name] for name in ordered}, char_vocab=char_vocab,
@@ -160,10 +145,10 @@ def write_bilm_tf(
             f"Files to write must differ, got {', '.join(map(str, (options, *others)))}."
         )
     num_words, softmax_config = model.num_target_words, model.softmax_config
-    is_adaptive = softmax_config is not None and softmax_config.kind == "adaptive"
-    if (num_words is not None and is_adaptive) or model.config.lexicon is not None:
-        what = "an adaptive softmax" if model.config.lexicon is None else "a `lexicon`"
-        raise InputError(f"The original format has no place for {what}.")
+    if model.config.lexicon is not None:
+        raise InputError("The original format has no place for a `lexicon`.")
+    if num_words is not None and softmax_config and softmax_config.kind == "adaptive":
+        raise InputError("The original format has no place for an adaptive softmax.")
     if softmax is not None and num_words is None:
         raise InputError(f"`softmax` is {os.fspath(softmax)!r}, but the model has no softmax.")
     for loss in format_losses(model):

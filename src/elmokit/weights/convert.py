@@ -136,9 +136,7 @@ def convert(
         if is_onnx:
             return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
         if dtype is None:
-            return _to_original(
-                path, target, options, weights, softmax, compute, overwrite=overwrite
-            )
+            return _to_original(path, target, files, compute, overwrite=overwrite)
         _check_destination(path, target, (), overwrite=overwrite)
         return _to_model_dir(read_bilm(path), target, dtype, compute, source=str(path))
     if is_onnx:
@@ -219,23 +217,21 @@ def _to_model_dir(
 
 def _to_original(
     source: Path,
-    destination: Path,
-    options: StrPath | None,
-    weights: StrPath | None,
-    softmax: StrPath | None,
+    target: Path,
+    files: dict[str, StrPath | None],
     compute: Compute,
     *,
     overwrite: bool,
 ) -> ConversionReport:
-    options_path = destination / (options or OPTIONS_NAME)
-    weights_path = destination / (weights or "weights.hdf5")
+    options_path = target / (files["options"] or OPTIONS_NAME)
+    weights_path = target / (files["weights"] or "weights.hdf5")
     vocab_path = options_path.parent / VOCAB_NAME
-    softmax_path = None if softmax is None else destination / softmax
+    softmax_path = None if files["softmax"] is None else target / files["softmax"]
     targets = [path for path in (options_path, weights_path, vocab_path, softmax_path) if path]
     for path in targets:
         check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     # the softmax of another model in the folder would be read with the new weights
-    for path in files_below(destination, MAX_DEPTH):
+    for path in files_below(target, MAX_DEPTH):
         if path not in targets and kind_of(path) == "HDF5" and is_softmax(path):
             raise FileExistsError(
                 f"{path} holds a softmax, which would be read with the new weights. Remove it, or "

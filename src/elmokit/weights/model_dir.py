@@ -87,16 +87,11 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         vocab = stored.char_vocab
         with WithoutStorage():
             model = cls(
-                stored.config,
-                word_vocab=stored.word_vocab,
-                softmax_config=stored.softmax_config,
-                num_words=stored.num_target_words,
-                tokenizer=stored.tokenizer,
-                warm_text=stored.warm_text,
+                stored.config, word_vocab=stored.word_vocab, softmax_config=stored.softmax_config,
+                num_words=stored.num_target_words, tokenizer=stored.tokenizer,
+                warm_text=stored.warm_text, training=stored.training_metadata, initialize=False,
                 lexicon=vocab.lexicon if isinstance(vocab, LexiconVocab) else None,
-                training=stored.training_metadata,
-                initialize=False,
-            )
+            )  # fmt: skip
         tensors = {name: torch.from_numpy(array) for name, array in stored.arrays().items()}
         model.load_state_dict(tensors, assign=True)
         model.mixes, model.spelling = stored.mixes, stored.spelling
@@ -141,10 +136,9 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
 
     def arrays(self) -> Arrays:
         """Return the parameters in fp32 on the CPU, without a copy if they are that."""
-        tensors = {name: tensor.detach() for name, tensor in self.state_dict().items()}
         return {
-            name: tensor.to("cpu", torch.float32).contiguous().numpy()
-            for name, tensor in tensors.items()
+            name: tensor.detach().to("cpu", torch.float32).contiguous().numpy()
+            for name, tensor in self.state_dict().items()
         }
 
     def stored(self) -> StoredBiLM:

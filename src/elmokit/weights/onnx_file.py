@@ -11,7 +11,6 @@ neither projection nor clipping. The cell is that of `elmokit.bilm.lstmp`, which
 spellings.
 """
 
-from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -169,20 +168,18 @@ def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str
     lengths = graph.add("ReduceSum", counted, graph.constant([1]), keepdims=0)
     keep = graph.add("Unsqueeze", graph.add("Cast", mask, to=FLOAT), last)  # (B, T, 1)
     tokens = graph.add("Mul", _tokens(graph, model.config, arrays), keep)  # (B, T, D)
+
+    def reversed_(x: str) -> str:
+        return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
+
     stacks = []
-    for stack in ("forward_layers", "backward_layers"):
-        is_forward = stack == "forward_layers"
-        x = tokens if is_forward else _reversed(graph, tokens, lengths)
-        outputs = []
+    for stack, turned in (("forward_layers", lambda x: x), ("backward_layers", reversed_)):
+        x, outputs = turned(tokens), []
         for index in range(model.config.lstm.num_layers):
-            weights = {
-                name: arrays.get(f"{stack}.{index}.{name}")
-                for name in ("input_weight", "recurrent_weight", "bias", "projection_weight")
-            }
-            out = _lstm(graph, model.config.lstm, weights, x, keep)
+            out = _lstm(graph, model.config.lstm, arrays, f"{stack}.{index}.", x, keep)
             if index > 0 and model.config.lstm.skip_connections:
                 out = graph.add("Add", out, x)
-            outputs.append(out if is_forward else _reversed(graph, out, lengths))
+            outputs.append(turned(out))
             x = out
         stacks.append(outputs)
     pairs = [(tokens, tokens), *zip(*stacks, strict=True)]
@@ -225,21 +222,19 @@ def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
     return graph.add("Reshape", x, graph.add("Concat", sizes, dim, axis=0))
 
 
-def _reversed(graph: _Graph, x: str, lengths: str) -> str:
-    return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
-
-
-def _lstm(graph: _Graph, config: LSTMConfig, weights: Mapping[str, Any], x: str, keep: str) -> str:
+def _lstm(graph: _Graph, config: LSTMConfig, arrays: Arrays, prefix: str, x: str, keep: str) -> str:
     """Return the outputs of a layer: x (B, T, D), keep (B, T, 1) -> (B, T, D)."""
     from onnx import helper
 
     # the forget gate's 1, which is added at run time elsewhere, is in the exported bias
-    bias = weights["bias"].copy()  # (4H,)
+    bias = arrays[f"{prefix}bias"].copy()  # (4H,)
     bias[config.cell_dim : 2 * config.cell_dim] += np.float32(FORGET_OFFSET)
-    products = graph.linear(x, weights["input_weight"], bias)  # (B, T, 4H)
+    products = graph.linear(x, arrays[f"{prefix}input_weight"], bias)  # (B, T, 4H)
     # the body of the scan may use names of the outer graph, such as these weights
-    recurrent = graph.add("Transpose", graph.weight(weights["recurrent_weight"]), perm=[1, 0])
-    projection = weights["projection_weight"]
+    recurrent = graph.add(
+        "Transpose", graph.weight(arrays[f"{prefix}recurrent_weight"]), perm=[1, 0]
+    )
+    projection = arrays.get(f"{prefix}projection_weight")
     if projection is not None:
         projection = graph.add("Transpose", graph.weight(projection), perm=[1, 0])
     body = _Graph("float32", prefix=f"{recurrent}_")

@@ -39,27 +39,10 @@ from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
+from elmokit.weights import model_files as files
 from elmokit.weights.arrays import Storage, check_name, pack, read_arrays, round_all
 from elmokit.weights.card import model_card, result_metadata
 from elmokit.weights.locate import CONFIG_NAME, find_model
-from elmokit.weights.model_files import (
-    CARD_NAME,
-    COPY_AGAIN,
-    LEXICON_NAME,
-    MIXES_NAME,
-    SPELLING_NAME,
-    VOCAB_NAME,
-    WEIGHTS_NAME,
-    ModelDirConfig,
-    TrainedMixes,
-    check_replaceable,
-    hash_key,
-    hashed_settings,
-    read_config,
-    read_mixes,
-    read_vocab,
-    write_mixes,
-)
 
 Arrays = Mapping[str, np.ndarray]
 """Parameters in fp32, by the names that the modules have for them."""
@@ -75,7 +58,7 @@ class LoadedBiLM:
     tokenizer: TokenizerConfig
     warm_text: tuple[str, ...]
     training_metadata: dict[str, Any]
-    mixes: TrainedMixes | None = None
+    mixes: files.TrainedMixes | None = None
     """Trained mixtures of its layers, which imported models can have; saved with the model."""
     spelling: SpellingModel | None = None
     """How words outside the vocabulary are spelled, if the model knows."""
@@ -145,7 +128,7 @@ class LoadedBiLM:
 
     def model_hash(self) -> str:
         """Return the hex SHA-256 of parameters, settings that affect results and input words."""
-        digest = hashlib.sha256(hashed_settings(self.config))
+        digest = hashlib.sha256(files.hashed_settings(self.config))
         arrays = self.arrays()
         for name in sorted(arrays):
             array = arrays[name]
@@ -180,38 +163,33 @@ class LoadedBiLM:
         target = Path(os.path.expanduser(directory)).resolve()
         check_name(target)
         packed = pack(self.arrays(), dtype)
-        check_replaceable(target)
+        files.check_replaceable(target)
         with atomic_directory(target, last=CONFIG_NAME) as fresh:
-            self._write(fresh, dtype, packed)
+            save_file(packed, fresh / files.WEIGHTS_NAME, metadata={"format": "pt"})
+            config = self._config(dtype, file_sha256(fresh / files.WEIGHTS_NAME))
+            (fresh / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
+            if self.word_vocab is not None:
+                self.word_vocab.write(fresh / files.VOCAB_NAME)
+            if isinstance(self.char_vocab, LexiconVocab):
+                (fresh / files.LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
+            if self.spelling is not None:
+                (fresh / files.SPELLING_NAME).write_bytes(self.spelling.to_bytes())
+            if self.mixes is not None:
+                files.write_mixes(self.mixes, fresh / files.MIXES_NAME)
+            (fresh / files.CARD_NAME).write_text(self.card(), encoding="utf-8")
 
-    def _write(self, directory: Path, dtype: Storage, packed: dict[str, np.ndarray]) -> None:
-        save_file(packed, directory / WEIGHTS_NAME, metadata={"format": "pt"})
-        config = ModelDirConfig(
-            elmokit_version=__version__,
-            weights=dtype,
-            weights_sha256=file_sha256(directory / WEIGHTS_NAME),
-            bilm=self.config,
+    def _config(self, dtype: Storage, weights_sha256: str) -> files.ModelDirConfig:
+        config = files.ModelDirConfig(
+            elmokit_version=__version__, weights=dtype, weights_sha256=weights_sha256,
+            bilm=self.config, num_words=self.num_target_words,
             softmax=None if self.num_target_words is None else self.softmax_config,
-            num_words=self.num_target_words,
             has_vocab=self.word_vocab is not None,
             vocab_sha256=None if self.word_vocab is None else self.word_vocab.sha256,
             spelling_sha256=None if self.spelling is None else self.spelling.sha256,
-            tokenizer=self.tokenizer,
-            warm_text=self.warm_text,
-            training=self.training_metadata,
+            tokenizer=self.tokenizer, warm_text=self.warm_text, training=self.training_metadata,
             model_hash=self.model_hash(),
-        )
-        config = replace(config, hash_key=hash_key(config))
-        (directory / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))
-        if self.word_vocab is not None:
-            self.word_vocab.write(directory / VOCAB_NAME)
-        if isinstance(self.char_vocab, LexiconVocab):
-            (directory / LEXICON_NAME).write_bytes(self.char_vocab.lexicon.to_bytes())
-        if self.spelling is not None:
-            (directory / SPELLING_NAME).write_bytes(self.spelling.to_bytes())
-        if self.mixes is not None:
-            write_mixes(self.mixes, directory / MIXES_NAME)
-        (directory / CARD_NAME).write_text(self.card(), encoding="utf-8")
+        )  # fmt: skip
+        return replace(config, hash_key=files.hash_key(config))
 
 
 @dataclass(eq=False, repr=False)
@@ -229,7 +207,7 @@ class StoredBiLM(LoadedBiLM):
     tokenizer: TokenizerConfig = TokenizerConfig()  # noqa: RUF009 (frozen)
     warm_text: tuple[str, ...] = ()
     training_metadata: dict[str, Any] = field(default_factory=dict)
-    mixes: TrainedMixes | None = None
+    mixes: files.TrainedMixes | None = None
     spelling: SpellingModel | None = None
     device: str = "cpu"
     """Where PyTorch holds the parameters."""
@@ -274,27 +252,27 @@ def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
 def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
     """Read a model directory, by default the English model; fp32 weights are memory-mapped."""
     directory = find_model(path)
-    config = read_config(directory)
-    vocab = read_vocab(directory, config)
-    lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / LEXICON_NAME)
+    config = files.read_config(directory)
+    vocab = files.read_vocab(directory, config)
+    lexicon = None if config.bilm.lexicon is None else Lexicon.read(directory / files.LEXICON_NAME)
     try:
         char_vocab = char_vocab_of(config.bilm, lexicon)
         num_words = softmax_size(config.bilm, config.softmax, vocab, config.num_words)
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
+    shapes = parameter_shapes(config.bilm, config.softmax, num_words)
     arrays = read_arrays(
-        directory / WEIGHTS_NAME,
-        parameter_shapes(config.bilm, config.softmax, num_words),
-        sha256=config.weights_sha256,
-        advice=COPY_AGAIN,
-    )
-    is_stated = config.weights_sha256 is not None and config.hash_key == hash_key(config)
+        directory / files.WEIGHTS_NAME, shapes, sha256=config.weights_sha256,
+        advice=files.COPY_AGAIN,
+    )  # fmt: skip
+    is_stated = config.weights_sha256 is not None and config.hash_key == files.hash_key(config)
+    mixes, spelling = directory / files.MIXES_NAME, directory / files.SPELLING_NAME
     return StoredBiLM(
         config.bilm, arrays, char_vocab=char_vocab, word_vocab=vocab,
         softmax_config=config.softmax, num_words=num_words, tokenizer=config.tokenizer,
         warm_text=config.warm_text, training_metadata=config.training,
-        mixes=read_mixes(directory / MIXES_NAME) if (directory / MIXES_NAME).exists() else None,
-        spelling=SpellingModel.of_model(directory / SPELLING_NAME, config.spelling_sha256),
+        mixes=files.read_mixes(mixes) if mixes.exists() else None,
+        spelling=SpellingModel.of_model(spelling, config.spelling_sha256),
         stated_hash=config.model_hash if is_stated else None,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_whole, text_of_line
 from elmokit.text.lexicon import SPECIAL_CHARACTERS, SPECIAL_WORDS, Lexicon
-from elmokit.weights.bilm_tf import build_from_arrays
+from elmokit.weights.bilm_tf import build_bilm
 from elmokit.weights.bilm_tf_options import (
     RELEASED_ASSUMED,
     RELEASED_CLIP,
@@ -62,9 +62,7 @@ def read(contents: Contents) -> ImportedModel:
     lexicon = Lexicon(characters, words)
     options, notes = _options(contents)
     config = _config(options, arrays, lexicon)
-    model = build_from_arrays(
-        config, arrays, options=options, source=contents.folder, lexicon=lexicon
-    )
+    model = build_bilm(options, arrays, source=contents.folder, config=config, lexicon=lexicon)
     origin = contents.listed([encoder, embedder])
     return ImportedModel(model=model, origin=origin, notes=notes)
 

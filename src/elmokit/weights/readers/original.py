@@ -142,31 +142,28 @@ class Variables(TensorBundle):
 
     def __init__(self, index: Path, *, with_softmax: bool = True) -> None:
         super().__init__(index)
-        scope = _scope(self)
-        self._variables: dict[str, BundleEntry] = {}
-        for name, entry in self.entries.items():
-            is_slot = name.rpartition("/")[0] in self.entries  # such as lm/softmax/W/Adagrad
-            if name.startswith(scope) and not is_slot:
-                usual = _usual_name(name.removeprefix(scope))
-                if with_softmax or usual not in SOFTMAX_NAMES:
-                    self._variables[usual] = entry
+        first = [name for name in self.entries if name.rpartition("/")[2] in _FIRST]
+        first = [name for name in first if name.endswith(_FIRST[0])] or first
+        if len(first) != 1:
+            raise FormatError(
+                f"{index}: expected one variable `lm/char_embed` (or `lm/embedding`) of a biLM, "
+                f"got {len(first) or 'none'} in {', '.join(sorted(self.entries)[:5])} …"
+            )
+        scope = first[0][: first[0].rfind("/") + 1]
+        variables = {
+            _usual_name(name.removeprefix(scope)): entry
+            for name, entry in self.entries.items()
+            # slots are below their variable, such as lm/softmax/W/Adagrad
+            if name.startswith(scope) and name.rpartition("/")[0] not in self.entries
+        }
+        left_out = () if with_softmax else SOFTMAX_NAMES
+        self._variables = {name: variables[name] for name in variables if name not in left_out}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: entry.shape for name, entry in self._variables.items()}
 
     def dataset(self, name: str) -> BundleEntry | None:
         return self._variables.get(name)
-
-
-def _scope(bundle: TensorBundle) -> str:
-    names = [name for name in bundle.entries if name.rpartition("/")[2] in _FIRST]
-    names = [name for name in names if name.endswith(_FIRST[0])] or names
-    if len(names) == 1:
-        return names[0][: names[0].rfind("/") + 1]
-    raise FormatError(
-        f"{bundle.path}: expected one variable `lm/char_embed` (or `lm/embedding`) of a biLM, got "
-        f"{len(names) or 'none'} in {', '.join(sorted(bundle.entries)[:5])} …"
-    )
 
 
 def _usual_name(name: str) -> str:
