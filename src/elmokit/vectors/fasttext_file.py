@@ -11,6 +11,7 @@ import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,39 +91,43 @@ def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVector
         plain.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
-        version, dim, *_, kind, num_buckets, shortest, longest, _, _ = _SETTINGS.unpack_from(
-            data, len(MAGIC)
-        )
-        if version not in (11, 12) or not 0 < dim <= MAX_DIM or num_buckets < 0:
-            what = f"fastText format {version} of width {dim} with {num_buckets} buckets"
-            raise FormatError(f"{path}: {what} cannot be read. Give the text form (.vec).")
-        num_words, row_of, at = _read_dictionary(data, rows)
-        is_quantized, num_rows, width = _MATRIX.unpack_from(data, at)
-        if is_quantized:
-            raise FormatError(f"{path}: quantized fastText (.ftz): give the .bin or .vec instead.")
-        at += _MATRIX.size
-        if (
-            width != dim
-            or num_rows != num_words + num_buckets
-            or len(data) < at + 4 * num_rows * dim
-        ):
-            raise ValueError(
-                f"a matrix of {num_rows:,} rows of {width:,} for {num_words:,} words, "
-                f"{num_buckets:,} buckets and width {dim}"
-            )
-    if version == 11 and kind == _SUPERVISED:  # had no n-grams
-        longest = 0
-    subwords = Subwords(num_words, num_buckets, shortest, longest)
+        subwords, row_of, place = _parse(data, path, rows)
     known = ((word, [row, *subwords.rows(word)]) for word, row in row_of.items())
     listable = sorted(word for word in set(only or ()) if "\n" not in word)
     unknown = (word for word in listable if row_of.keys().isdisjoint(spellings(word)))
     unseen = ((word, numbers) for word in unknown if (numbers := subwords.rows(word)))
-    matrix = np.memmap(plain, "<f4", mode="r", offset=at, shape=(num_rows, dim))
+    matrix = np.memmap(plain, "<f4", mode="r", **place)
     for word, numbers in itertools.chain(known, unseen):
         with np.errstate(all="ignore"):  # values that are not finite are refused with their word
             mean = matrix[numbers].mean(axis=0, dtype=np.float32)
         rows.add(word, np.asarray(mean))
-    return rows.vectors(dim)
+    return rows.vectors(matrix.shape[1])
+
+
+def _parse(
+    data: mmap.mmap, path: Path, wanted: WordRows
+) -> tuple[Subwords, dict[str, int], dict[str, Any]]:
+    """Return the rows of n-grams and of the wanted words, and where the matrix of all rows is."""
+    header = _SETTINGS.unpack_from(data, len(MAGIC))
+    version, dim, kind, num_buckets, shortest, longest = (header[k] for k in (0, 1, 8, 9, 10, 11))
+    if version not in (11, 12) or not 0 < dim <= MAX_DIM or num_buckets < 0:
+        what = f"fastText format {version} of width {dim} with {num_buckets} buckets"
+        raise FormatError(f"{path}: {what} cannot be read. Give the text form (.vec).")
+    num_words, row_of, at = _read_dictionary(data, wanted)
+    is_quantized, num_rows, width = _MATRIX.unpack_from(data, at)
+    if is_quantized:
+        raise FormatError(f"{path}: quantized fastText (.ftz): give the .bin or .vec instead.")
+    at += _MATRIX.size
+    is_whole = len(data) >= at + 4 * num_rows * dim
+    if num_words < 0 or width != dim or num_rows != num_words + num_buckets or not is_whole:
+        raise ValueError(
+            f"a matrix of {num_rows:,} rows of {width:,} for {num_words:,} words, "
+            f"{num_buckets:,} buckets and width {dim}"
+        )
+    if version == 11 and kind == _SUPERVISED:  # had no n-grams
+        longest = 0
+    subwords = Subwords(num_words, num_buckets, shortest, longest)
+    return subwords, row_of, {"offset": at, "shape": (num_rows, dim)}
 
 
 def _read_dictionary(data: mmap.mmap, wanted: WordRows) -> tuple[int, dict[str, int], int]:

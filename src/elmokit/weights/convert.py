@@ -274,12 +274,7 @@ def _report(
     **fields: Any,
 ) -> ConversionReport:
     """Compare a model and what was read again; ``read_again`` runs what is no `StoredBiLM`."""
-    if before.config.num_words is None:
-        words = [sentence.split() for sentence in SAMPLE_SENTENCES]
-        ids = before.ids_of_sentences(words, boundaries=True)
-    else:  # from all over the vocabulary
-        ids = np.linspace(1, before.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
-        ids = ids.reshape(3, SAMPLE_WORDS)
+    ids = _sample_ids(before)
     old = compute(before, ids)
     new = compute(after, ids) if read_again is None else read_again(ids)
     arrays, written = before.arrays(), after.arrays()
@@ -296,3 +291,12 @@ def _report(
         same_bits=same_bits, num_tokens=old.shape[1],
         max_difference=float(np.abs(old - new).max()), **fields,
     )  # fmt: skip
+
+
+def _sample_ids(model: StoredBiLM) -> np.ndarray:
+    if model.config.num_words is None:
+        words = [sentence.split() for sentence in SAMPLE_SENTENCES]
+        return model.ids_of_sentences(words, boundaries=True)
+    # words from all over the vocabulary
+    ids = np.linspace(1, model.config.num_words, 3 * SAMPLE_WORDS).astype(np.int64)
+    return ids.reshape(3, SAMPLE_WORDS)

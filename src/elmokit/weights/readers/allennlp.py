@@ -49,14 +49,13 @@ def read(contents: Contents) -> ImportedModel:
         options["char_cnn"]["max_characters_per_token"] = DEFAULT_MAX_CHARACTERS
     model = build_bilm(options, arrays, source=source)
     # the mixtures are in the ELMo, or shared by several ELMos in the module around it
-    for above in (prefix, outer):
-        if f"{above}scalar_mix_0.gamma" in state:
-            mixes = TorchArrays(state, f"{above}scalar_mix_", path)
-            model.mixes = _mixes(mixes, model.num_layers, _layer_norm(contents))
-            break
-    for left_out in ("_projection.weight", "aligning_"):
-        if any(name.startswith(f"{outer}{left_out}") for name in state):
-            notes.append(f"`{outer}{left_out}*`, which follows the mixture, is left out")
+    above = next((one for one in (prefix, outer) if f"{one}scalar_mix_0.gamma" in state), None)
+    if above is not None:
+        mixes = TorchArrays(state, f"{above}scalar_mix_", path)
+        model.mixes = _mixes(mixes, model.num_layers, _layer_norm(contents))
+    for left_out in (f"{outer}_projection.weight", f"{outer}aligning_"):
+        if any(name.startswith(left_out) for name in state):
+            notes.append(f"`{left_out}*`, which follows the mixture, is left out")
     origin = f"{contents.listed([path])}: {elmo}"
     return ImportedModel(model=model, origin=origin, notes=tuple(notes))
 

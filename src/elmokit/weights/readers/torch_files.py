@@ -9,7 +9,7 @@ texts, tensors. Entries whose key is no text are left out.
 import pickletools
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,11 +147,8 @@ class Unpickler:
                 raise ValueError("its pickle describes no storage")
             values.append(self.persistent_load(values.pop()))
         elif opcode == "REDUCE":
-            arguments, function = values.pop(), values.pop()
-            if not isinstance(function, _Name) or function not in _FUNCTIONS:
-                name = str(function).replace(" ", ".", 1)[:200]
-                raise ValueError(f"its pickle wants to call `{name}`, but nothing in a file is run")
-            values.append(_FUNCTIONS[function](*arguments))
+            arguments = values.pop()
+            values.append(_function(values.pop())(*arguments))
         elif opcode == "BUILD":
             values.pop()  # attributes, such as the versions of modules
         elif opcode in _NUM_TAKEN:
@@ -174,6 +171,13 @@ class Unpickler:
 
 def _is_container(value: object) -> bool:
     return isinstance(value, tuple | list | dict)
+
+
+def _function(name: object) -> Callable[..., Any]:
+    if isinstance(name, _Name) and name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    shown = name.replace(" ", ".", 1)[:200] if isinstance(name, str) else type(name).__name__
+    raise ValueError(f"its pickle wants to call `{shown}`, but nothing in a file is run")
 
 
 class TorchArrays:
