@@ -154,25 +154,16 @@ def _fresh_options(config: BiLMConfig) -> dict[str, Any]:
     lstm = {option: getattr(config.lstm, name) for option, (name, _) in _LSTM.items()}
     options: dict[str, Any] = {"lstm": lstm}
     if config.char_cnn is not None:
-        options["char_cnn"] = _cnn_options(
-            config.char_cnn.filters, config.char_cnn.num_highway, config.char_cnn.embedding_dim,
-            activation=config.char_cnn.activation, length=config.char_vocab.max_characters,
-        )  # fmt: skip
-    return options | {"dropout": config.dropout}
-
-
-def _cnn_options(
-    filters: Any, num_highway: int, embedding_dim: int, *, activation: str = "relu",
-    length: int = DEFAULT_MAX_CHARACTERS,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "activation": activation,
-        "filters": [list(pair) for pair in filters],
-        "n_highway": num_highway,
-        "embedding": {"dim": embedding_dim},
-        "n_characters": NUM_RAW_CHARS + 1,
-        "max_characters_per_token": length,
-    }
+        options["char_cnn"] = {
+            "activation": config.char_cnn.activation,
+            "filters": [list(pair) for pair in config.char_cnn.filters],
+            "n_highway": config.char_cnn.num_highway,
+            "embedding": {"dim": config.char_cnn.embedding_dim},
+            "n_characters": NUM_RAW_CHARS + 1,
+            "max_characters_per_token": config.char_vocab.max_characters,
+        }
+    options["dropout"] = config.dropout
+    return options
 
 
 def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
@@ -185,20 +176,14 @@ def released_options(shapes: Shapes, *, source: object) -> dict[str, Any]:
     cells = [name for name in shapes if name.startswith("RNN_0/") and name.endswith("/W_0")]
     try:
         (_, embedding_dim), (rows, columns) = shapes["char_embed"], shapes[min(cells)]
-        filters = [(width, count) for _, width, _, count in numbered("CNN/W_cnn_{}")]
+        cnn = CharCNNConfig(
+            embedding_dim=embedding_dim, num_highway=len(numbered("CNN_high_{}/W_carry")),
+            filters=tuple((width, count) for _, width, _, count in numbered("CNN/W_cnn_{}")),
+        )  # fmt: skip
+        lstm = LSTMConfig(num_layers=len(cells), cell_dim=columns // 4, projection_dim=rows // 2)
+        return _fresh_options(BiLMConfig(char_cnn=cnn, lstm=lstm))
     except (KeyError, ValueError) as error:
         raise FormatError(
             f"{source}: no network follows from its arrays (`char_embed`, `CNN/W_cnn_0` …, "
             f"`RNN_0/…/W_0`): {error}. Give the options file with --options."
         ) from error
-    sizes = {"projection_dim": rows // 2, "dim": columns // 4, "n_layers": len(cells)}
-    released = {
-        "use_skip_connections": True,
-        "cell_clip": RELEASED_CLIP,
-        "proj_clip": RELEASED_CLIP,
-    }
-    return {
-        "lstm": {option: (sizes | released)[option] for option in _LSTM},
-        "char_cnn": _cnn_options(filters, len(numbered("CNN_high_{}/W_carry")), embedding_dim),
-        "dropout": DEFAULT_DROPOUT,
-    }
