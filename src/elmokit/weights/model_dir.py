@@ -134,6 +134,15 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
         """Turn distinct words into the input of `encode_tokens`: character rows or word ids."""
         return torch.from_numpy(self.ids_of_words(words).astype(np.int64))
 
+    def extra_repr(self) -> str:
+        """Return sizes and text processing; torch shows them above the modules."""
+        words = "no softmax" if self.softmax is None else f"{self.softmax.num_words:,} target words"
+        return (
+            f"{self.num_layers} layers of {self.output_dim}, {self.num_parameters():,} parameters, "
+            f"{words}, tokenizer {self.tokenizer}, normalization "
+            f"{self.config.char_vocab.normalization}"
+        )
+
     def arrays(self) -> Arrays:
         """Return the parameters in fp32 on the CPU, without a copy if they are that."""
         return {
