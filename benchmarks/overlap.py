@@ -27,8 +27,8 @@ from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import find_files
 from elmokit.tasks.classification import NliTask, SentimentTask
-from elmokit.tasks.formats.reading import first_named, read_records
-from elmokit.tasks.sampling import paragraphs_of, records_of
+from elmokit.tasks.formats.reading import first_named, read_records, records_of
+from elmokit.tasks.qa import paragraphs_of
 from elmokit.text.normalization import normalize
 
 MIN_CHARACTERS = 12

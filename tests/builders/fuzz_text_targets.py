@@ -14,9 +14,9 @@ from elmokit.embed.numbered_lines import LineShare, NumberedLines
 from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.trace import tokenize
+from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.senses import read_kobest_wic, read_wic
 from elmokit.tasks.qa import read_squad
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig

@@ -13,7 +13,6 @@ from elmokit.errors import InputError
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
 from elmokit.tasks.runs.examples import Examples
@@ -138,8 +137,7 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
 
 @pytest.fixture
 def network(task, data, tmp_path, model_dir):
-    """A fresh network of a task's own inputs, and a function that makes batches of its data."""
-
+    """A fresh network of a task's own inputs, and batches of its data."""
     found = find_task(task)
     dims = tuple(8 for _ in found.default_hidden_dims[:2])
     config = TaskRunConfig(task=task, hidden_dims=dims).resolved(with_static=False)
@@ -148,32 +146,27 @@ def network(task, data, tmp_path, model_dir):
     network = build_network(found, config, found.labels(examples), bilm, None)
     network.reset_parameters(torch.Generator().manual_seed(0))
 
-    def batches(device):
-        maker = BatchMaker(config.inputs, bilm.char_vocab, None, device=device)
-        made = Examples(found, examples, bilm.layers_of(kept=True)).batches(maker, examples)
-        return made, examples
-
-    return network, batches
+    batches = Examples(found, examples, bilm.layers_of(kept=True)).batches(network, examples)
+    return network, batches, examples
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_network_makes_its_tensors_where_its_batches_are(network):
     """With another default device, a tensor that is made without a device meets no other one."""
-    network, batches = network
-    made, examples = batches("cpu")
-    expected = network.eval().predict(made, examples)
+    network, batches, examples = network
+    expected = network.eval().predict(batches, examples)
     torch.set_default_device("meta")
     try:
-        network.train().loss(made, examples).backward()
-        assert network.eval().predict(made, examples) == expected
+        network.train().loss(batches, examples).backward()
+        assert network.eval().predict(batches, examples) == expected
     finally:
         torch.set_default_device(None)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_weight_learns(network):
-    network, batches = network
-    network.train().loss(*batches("cpu")).backward()
+    network, batches, examples = network
+    network.train().loss(batches, examples).backward()
     for name, parameter in network.named_parameters():
         if parameter.requires_grad and "speaker" not in name:  # the data has no speakers
             assert parameter.grad is not None, name

@@ -25,12 +25,11 @@ from elmokit.experiments.definitions import (
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS, file_sha256, plain_suffix
 from elmokit.probes.inputs import SplitFiles, find_sense_inventory, find_splits
-from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.formats.reading import DataFile, find_split
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import check_labels
-from elmokit.tasks.sampling import DataFile
 from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
 from elmokit.weights.model_dir import load_model
 

@@ -9,10 +9,15 @@ from typing import Any
 
 from elmokit.errors import FormatError, InputError, counted
 from elmokit.metrics.task_scores import MEASURES, average_f1_of, count_clusters, f1s_of
-from elmokit.tasks.formats.conll import Clusters, CorefDocument, Mention, read_coreference
+from elmokit.tasks.formats.conll import (
+    Clusters,
+    CorefDocument,
+    Mention,
+    documents_of,
+    read_coreference,
+)
 from elmokit.tasks.frozen_tagger import WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.sampling import documents_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.text.tokenizers.protocol import Tokenizer
 

@@ -85,8 +85,7 @@ class FrozenClassifier(FrozenTagger):
             | linear_shapes("to_labels", width, len(self._labels))
         )
 
-    def _prepare(self) -> None:
-        self._prepare_mixes()
+    def _pack(self) -> None:
         width = self._config.hidden_dims[0]
         self._engines = [
             self._engine(_ENCODER, width, reads_characters=True),

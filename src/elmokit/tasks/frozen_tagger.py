@@ -20,7 +20,7 @@ from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import CHARACTER_CNN, MixPosition
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import TaskRunConfig
+from elmokit.tasks.runs.run_dir import STATIC_WEIGHT, TaskRunConfig
 from elmokit.tasks.tag_search import TagSearch
 from elmokit.tasks.task import Labels, Task
 from elmokit.text.alignment import Offsets, align
@@ -29,7 +29,6 @@ from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.weights.arrays import Storage, mismatch, round_all
 from elmokit.weights.model_files import TrainedMixes
 
-STATIC_WEIGHT = "inputs.static.weight"
 _SCALE = "inputs.static.gammas"
 _CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.{}."
 _TRANSITIONS = "crf.transitions"
@@ -50,7 +49,7 @@ def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
 
 
 class FrozenTagger:
-    """The network of a run of `pos` or `ner`, and the maker of its batches.
+    """The network of a run of `pos` or `ner`.
 
     ``config`` is resolved, ``labels`` in the order of their ids, ``arrays`` has all parameters by
     the names of the modules; ValueError if they are not those of such a network.
@@ -66,10 +65,9 @@ class FrozenTagger:
     ) -> None:
         self.settings, self.static = config.inputs, static
         self._config, self._labels, self._bilm = config, labels, bilm
-        self._arrays = {name: array for name, array in arrays.items() if name != STATIC_WEIGHT}
         if fault := mismatch(self._shapes(), {name: a.shape for name, a in arrays.items()}):
             raise ValueError(fault)
-        self._prepare()
+        self._prepare({name: array for name, array in arrays.items() if name != STATIC_WEIGHT})
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the parameters; they are packed again."""
@@ -77,7 +75,7 @@ class FrozenTagger:
 
     @property
     def num_parameters(self) -> int:
-        """Number of parameters that were trained."""
+        """How many parameters were trained."""
         is_mixed = self.settings.sources.layers == "mix"
         return sum(
             array.size
@@ -86,46 +84,41 @@ class FrozenTagger:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all parameters."""
         static = {} if self.static is None else {STATIC_WEIGHT: self.static.values}
         return self._arrays | static
 
     def round_to(self, dtype: Storage) -> None:
         """Round all parameters to numbers that ``dtype`` holds exactly; see `round_all`."""
         rounded = round_all(self.arrays(), dtype)
-        values = rounded.pop(STATIC_WEIGHT, None)
-        if values is not None and self.static is not None:
-            self.static = StaticVectors(self.static.words, values[2:])
-        self._arrays = rounded
-        self._prepare()
+        if self.static is not None:
+            self.static = StaticVectors(self.static.words, rounded.pop(STATIC_WEIGHT)[2:])
+        self._prepare(rounded)
 
     def set_static(self, static: StaticVectors) -> None:
         self.static = static
 
-    def make(self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None) -> Batch:
-        """Return a batch."""
+    def make_batch(
+        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
+    ) -> Batch:
         return sentences, layers
 
     def answer(
         self, batches: Sequence[Batch], examples: Sequence[Any], *, with_probs: bool
     ) -> list[Any]:
         """Return the tags of each sentence, with probabilities a pair of tags and these."""
-        ((sentences, layers),) = batches
-        lengths = np.array([len(words) for words in sentences], dtype=np.int64)
+        (batch,) = batches
+        lengths = np.array([len(words) for words in batch[0]], dtype=np.int64)
         is_real = np.arange(lengths.max(initial=0)) < lengths[:, None]
         logits = np.zeros((*is_real.shape, len(self._labels)), dtype=np.float32)
         if is_real.any():
-            logits[is_real] = self._logits(sentences, layers, lengths)
+            logits[is_real] = self._logits(batch, lengths)
         search = self._search.best_with_probs if with_probs else self._search.best
         return cast(list[Any], search(logits, lengths, self._arrays.get(_TRANSITIONS)))
 
-    def _logits(
-        self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None,
-        lengths: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
+    def _logits(self, batch: Batch, lengths: np.ndarray) -> np.ndarray:
         """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
         rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
-        x = self._inputs(sentences, layers)
+        x = self._inputs(*batch)
         for engine in self._engines:
             x = read_both_ways(engine, x, rows)
         if self._to_tags is None:
@@ -196,10 +189,21 @@ class FrozenTagger:
             width += self._bilm.dim * ("input" in inputs.mix_positions)
         return shapes, width
 
-    def _prepare(self) -> None:
-        """Pack the parameters."""
+    def _prepare(self, arrays: dict[str, np.ndarray]) -> None:
+        self._arrays, self._mixes = arrays, None
+        if self.settings.has_layers:
+            assert self.settings.layer_norm is not None
+            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
+            self._mixes = TrainedMixes(
+                mix_weights=np.stack([arrays[f"{mix}mix_weights"] for mix in mixes]),
+                gammas=np.stack([arrays[f"{mix}gamma"] for mix in mixes]),
+                layer_norm=self.settings.layer_norm,
+            )
+        self._pack()
+
+    def _pack(self) -> None:
+        """Pack the parameters behind the inputs."""
         arrays, kernels = self._arrays, load_kernels()
-        self._prepare_mixes()
         self._search = TagSearch(self._labels, "bioul" if _TRANSITIONS in arrays else None)
         self._engines = [
             self._engine(f"encoder.layers.{number}", dim, reads_characters=number == 0)
@@ -207,17 +211,6 @@ class FrozenTagger:
         ]
         weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
         self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
-
-    def _prepare_mixes(self) -> None:
-        self._mixes = None
-        if self.settings.has_layers:
-            assert self.settings.layer_norm is not None
-            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
-            self._mixes = TrainedMixes(
-                mix_weights=np.stack([self._arrays[f"{mix}mix_weights"] for mix in mixes]),
-                gammas=np.stack([self._arrays[f"{mix}gamma"] for mix in mixes]),
-                layer_norm=self.settings.layer_norm,
-            )
 
     def _engine(self, layer: str, dim: int, *, reads_characters: bool) -> Engine:
         """Return a layer of biLSTM; the first has the character CNN for its token layer."""
@@ -320,7 +313,6 @@ class WrittenWords:
         return {"text": text, **place, "token_start": start, "token_end": end}
 
     def place(self, start: int, end: int) -> dict[str, int | None]:
-        """Return the characters of a span of words."""
         if self.offsets is None:
             return {"start": None, "end": None}
         return {"start": self.offsets[start][0], "end": self.offsets[end - 1][1]}

@@ -1,5 +1,6 @@
 """Questions whose answer is part of a paragraph, which the network points at."""
 
+import json
 import logging
 import random
 import re
@@ -15,10 +16,9 @@ from elmokit.errors import InputError, Location
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
 from elmokit.metrics.task_scores import AnswerStyle, answer_f1_of, count_answers, exact_match_of
-from elmokit.tasks.formats.reading import ExampleReport, parse_json, read_examples
+from elmokit.tasks.formats.reading import DataFile, ExampleReport, parse_json, read_examples
 from elmokit.tasks.frozen_tagger import joined
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.sampling import paragraphs_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.text.alignment import Offsets, align, covering_words
 
@@ -117,6 +117,23 @@ def _find_answers(
             report.repaired["answer_moved"] += int(start != answer.answer_start)
             spans.append((start, start + len(text)))
     return spans
+
+
+def paragraphs_of(path: Path) -> DataFile:
+    """Divide JSON in the layout of SQuAD into paragraphs, each with all its questions."""
+    text = read_text(path)
+    parse_json(text, Document, Location(path=path))
+    document = json.loads(text)
+    units = [
+        {"title": article.get("title", ""), "paragraphs": [paragraph]}
+        for article in document["data"]
+        for paragraph in article["paragraphs"]
+    ]
+
+    def join(units: Sequence[Any]) -> str:
+        return json.dumps({**document, "data": list(units)}, ensure_ascii=False)
+
+    return DataFile(units, join, lambda unit: len(unit["paragraphs"][0]["qas"]))
 
 
 log = logging.getLogger(__name__)

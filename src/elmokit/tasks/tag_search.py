@@ -63,7 +63,7 @@ def viterbi(
     """
     num_rows, num_steps, num_tags = logits.shape
     tags = np.zeros((num_rows, num_steps), dtype=np.int64)
-    keep = np.arange(num_steps) < lengths[:, None]
+    keep = np.arange(num_steps) < lengths[:, None]  # (B, T)
     moves = _moves(transitions, allowed)
     if not (np.isfinite(logits[keep]).all() and (moves < np.inf).all()):
         raise FloatingPointError(
@@ -72,28 +72,23 @@ def viterbi(
         )
     if num_steps == 0 or num_rows == 0:
         return tags, np.zeros(num_rows)
-    order = np.argsort(-lengths, kind="stable")  # by falling length: rows of a step are the first
-    steps = np.ascontiguousarray(logits[order].swapaxes(0, 1), dtype=np.float64)  # (T, B, Y)
-    running = keep.sum(axis=0)  # rows of each step
+    steps = np.ascontiguousarray(logits.swapaxes(0, 1), dtype=np.float64)  # (T, B, Y)
     # the last two rows and columns of `allowed` are the states before and after the sentence
     best = np.where(allowed[-2, :-2], steps[0], -np.inf)
     into = np.ascontiguousarray(moves.T)  # (Y after, Y before)
-    back = np.zeros((num_steps, num_rows, num_tags), dtype=np.intp)  # the best tag before each tag
+    # the best tag before each tag; after a sentence every tag leads back to itself
+    back = np.tile(np.arange(num_tags), (num_steps, num_rows, 1))
     for t in range(1, num_steps):
-        count = running[t]
-        reached = best[:count, None] + into  # (count, Y after, Y before)
-        back[t, :count] = before = reached.argmax(axis=2)
-        best[:count] = np.take_along_axis(reached, before[..., None], axis=2)[..., 0]
-        best[:count] += steps[t, :count]
+        rows = np.flatnonzero(keep[:, t])
+        reached = best[rows, None] + into  # (rows, Y after, Y before)
+        back[t, rows] = before = reached.argmax(axis=2)
+        best[rows] = np.take_along_axis(reached, before[..., None], axis=2)[..., 0] + steps[t, rows]
     best = np.where(allowed[:-2, -1], best, -np.inf)
     rows, last = np.arange(num_rows), best.argmax(axis=1)
-    scores = np.zeros(num_rows)
-    scores[order] = np.where(lengths[order] > 0, best[rows, last], 0)
-    # back from the longest sentence: a row joins at its own last step, with its last tag
+    scores = np.where(lengths > 0, best[rows, last], 0)
     for t in reversed(range(num_steps)):
-        count = running[t]
-        tags[order[:count], t] = last[:count]
-        last[:count] = back[t, rows[:count], last[:count]]
+        tags[:, t] = np.where(keep[:, t], last, 0)
+        last = back[t, rows, last]
     return tags, scores
 
 
@@ -170,7 +165,6 @@ class TagSearch:
         lengths: Int[np.ndarray, " B"],
         transitions: Float[np.ndarray, "Y Y"] | None = None,
     ) -> list[list[str]]:
-        """Return the tags of each sentence."""
         if self._allowed is None:
             ids = logits.argmax(axis=2)
         else:

@@ -24,18 +24,20 @@ from elmokit.tasks.formats.conll import (
     TaggedSentence,
     read_characters,
     read_columns,
+    sentences_of,
     spans_of_characters,
 )
 from elmokit.tasks.formats.conllu import (
     PredicateRoles,
     is_comment,
+    predicates_of,
     read_conllu,
     read_morphemes,
     read_propbank,
 )
+from elmokit.tasks.formats.reading import DataFile
 from elmokit.tasks.frozen_tagger import Mark, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.sampling import DataFile, predicates_of, sentences_of
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import split_sentence
@@ -79,7 +81,6 @@ class TaggingTask(Task[Example]):
         return self.score_of(count_labels(predicted, gold))
 
     def lowercased(self, example: Any) -> Any:
-        """Return an example with its words in lower case, for `units` other than characters."""
         return replace(example, tokens=tuple(word.lower() for word in example.tokens))
 
     def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Any:

@@ -16,11 +16,10 @@ import numpy as np
 from elmokit.errors import FormatError, InputError, shown
 from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import Columns, find_split
+from elmokit.tasks.formats.reading import Columns, DataFile, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.sampling import DataFile
 from elmokit.text.given_sentences import Tokenize, split_sentence
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -115,7 +114,6 @@ class Task(ABC, Generic[Example]):
         """Return the sentences that the biLM reads."""
 
     def words(self, examples: Iterable[Example]) -> Iterator[str]:
-        """Yield the words of examples, in order."""
         for example in examples:
             for sentence in self.sentences(example):
                 yield from sentence
@@ -230,11 +228,7 @@ eojeol 0.8."""
 
 def _share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
     """Return the share of (the first) distinct words that a tokenizer splits."""
-    distinct: set[str] = set()
-    for word in words:
-        distinct.add(word)
-        if len(distinct) == NUM_LOOKED_AT:
-            break
+    distinct = list(islice(dict.fromkeys(words), NUM_LOOKED_AT))
     return sum(len(tokenizer.tokenize(word)) > 1 for word in distinct) / max(1, len(distinct))
 
 

@@ -1,19 +1,17 @@
 """Taggers without PyTorch: the answers of the PyTorch network, whatever it reads."""
 
-import copy
 from importlib.resources import files
 
 import numpy as np
 import pytest
 import torch
 
+from elmokit.tasks.classification import LabeledTexts
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.labeled_texts import LabeledTexts
 from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import task_run
@@ -54,8 +52,7 @@ def build(model_dir):
                 LabeledTexts(texts=(" ".join(t),), sentences=(t,), label="O") for t in texts
             ]
         held = Examples(found, examples, bilm.layers_of(kept=False))
-        maker = BatchMaker(config.inputs, bilm.char_vocab, static)
-        return network, maker, frozen, held
+        return network, frozen, held
 
     return build
 
@@ -108,10 +105,10 @@ def check_equal(answers, expected):
     ),
 )
 def test_answers_are_those_of_the_network(task, inputs, build):
-    network, maker, frozen, held = build(task, **inputs)
-    expected = predict(network, maker, held, with_probs=True)
-    check_equal(predict(frozen, frozen, held, with_probs=True), expected)
-    assert predict(frozen, frozen, held) == [tags for tags, _ in expected]
+    network, frozen, held = build(task, **inputs)
+    expected = predict(network, held, with_probs=True)
+    check_equal(predict(frozen, held, with_probs=True), expected)
+    assert predict(frozen, held) == [tags for tags, _ in expected]
     assert frozen.num_parameters == network.num_parameters
     assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
 
@@ -135,21 +132,8 @@ def test_packaged_taggers_answer_as_their_networks(name, monkeypatch):
     assert answers == expected
 
 
-def test_rounded_and_with_more_vectors_it_answers_as_the_network(build):
-    network, maker, frozen, held = build("ner", static=STATIC)
-    more = STATIC.extended(StaticVectors(["by"], np.full((1, 5), 0.3, np.float32)))
-    for model in (network, frozen):
-        model.set_static(more)
-        model.round_to("int8")
-    maker.static = more
-    check_equal(
-        predict(copy.deepcopy(frozen), frozen, held, with_probs=True),
-        predict(network, maker, held, with_probs=True),
-    )
-
-
 def test_parameters_of_another_network_are_refused(build):
-    _, _, frozen, _ = build("ner")
+    _, frozen, _ = build("ner")
     again, (config, labels, bilm, static, arrays) = frozen.__reduce__()
     for wrong in (
         {name: a for name, a in arrays.items() if name != "to_tags.bias"},

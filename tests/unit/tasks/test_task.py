@@ -1,6 +1,5 @@
 """Data whose words are not those of the biLM's tokenizer."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -64,34 +63,10 @@ def test_the_units_of_a_treebank_are_the_tokenizers_if_it_has_them(
     assert usual_units(path, tokenizer) == units
 
 
-PAIRS = [("I sat", "I slept"), ("I sat", "I woke"), ("by the river", "I sat")]
-
-
 @pytest.fixture
 def model(tmp_path):
     toy_model().save(tmp_path / "model")
     return str(tmp_path / "model")
-
-
-@pytest.fixture
-def pairs(tmp_path):
-    (tmp_path / "data").mkdir()
-    rows = [{"premise": a, "hypothesis": b, "label": "yes"} for a, b in PAIRS]
-    for split in ("train", "dev"):
-        path = tmp_path / "data" / f"{split}.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return tmp_path / "data"
-
-
-def test_sentences_come_in_order(model, pairs):
-    text = TaskText.of_model("nli", model)
-    (path,) = text.files([pairs], "train")
-    assert path == pairs / "train.jsonl"
-    assert list(text.read(path)) == [
-        ("I", "sat"), ("I", "slept"), ("I", "sat"), ("I", "woke"), ("by", "the", "river"),
-        ("I", "sat"),
-    ]  # fmt: skip
-    assert text.name == "nli, words"
 
 
 def test_morphemes_are_read_if_asked_for(model, tmp_path):

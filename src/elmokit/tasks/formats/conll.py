@@ -11,7 +11,13 @@ from elmokit.errors import Location, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.metrics.task_scores import Span, convert_tags, read_spans, write_tags
-from elmokit.tasks.formats.reading import Columns, ExampleReport, read_examples
+from elmokit.tasks.formats.reading import (
+    Columns,
+    DataFile,
+    ExampleReport,
+    join_lines,
+    read_examples,
+)
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.given_sentences import Tokenize
 
@@ -219,6 +225,29 @@ def spans_of_characters(spans: list[Span], offsets: Offsets) -> list[Span]:
     return result
 
 
+def sentences_of(path: Path, *, is_comment: Callable[[str], bool] = is_comment) -> DataFile:
+    """Divide columns into sentences; each ends with a blank line."""
+    units = _divided(path, lambda line: not line.strip())
+    if units and units[-1][-1].strip():
+        units[-1].append("")  # the last sentence may lack its blank line
+
+    def is_row(line: str) -> bool:
+        is_mark = is_comment(line) or line.startswith(DOCUMENT_MARK)
+        return bool(line.strip()) and not is_mark
+
+    return DataFile(units, size=lambda unit: int(any(map(is_row, unit))))
+
+
+def _divided(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
+    """Divide lines into blocks; blocks of blank lines are dropped."""
+    blocks: list[list[str]] = [[]]
+    for _, line in numbered_lines(path):
+        blocks[-1].append(line)
+        if ends_here(line):
+            blocks.append([])
+    return [block for block in blocks if any(line.strip() for line in block)]
+
+
 Mention = tuple[int, int]
 Clusters = list[list[Mention]]
 
@@ -256,91 +285,93 @@ def read_coreference(path: StrPath) -> Iterator[CorefDocument]:
 
 
 def _read(path: Path, report: ExampleReport) -> Iterator[CorefDocument]:
-    draft: _Draft | None = None
+    begin: re.Match[str] | None = None
+    location, sentences = Location(path=path), [[]]
     for block in read_blocks(path):
-        sentence: list[str] = []
+        sentences.append([])
         for row in block:
             line = " ".join(row.fields).rstrip()
-            if draft is None:
-                draft, sentence = _Draft(line, row.location), []
-            elif line == _END:
-                document = draft.finish()
-                if document.tokens:
+            if begin is None:
+                begin, location, sentences = _BEGIN.fullmatch(line), row.location, [[]]
+                if begin is None:
+                    raise location.error(
+                        f"expected '#begin document (NAME); part N', got {shown(line)}. Every row "
+                        "must be in a document."
+                    )
+            elif line != _END:
+                sentences[-1].append(row)
+            else:
+                document = _document(begin, list(filter(None, sentences)))
+                if document.sentences:
                     yield document
                 else:
-                    report.skip("empty_document", draft.location)
-                draft = None
-            else:
-                if not sentence:
-                    draft.sentences.append(sentence)
-                draft.add_row(row, sentence)
-    if draft is not None:
-        raise draft.location.error(
-            f"the document {draft.name!r} has no {_END!r}. Is the file truncated? Copy it again."
+                    report.skip("empty_document", location)
+                begin = None
+    if begin is not None:
+        raise location.error(
+            f"the document {begin['name']!r} has no {_END!r}. Is the file truncated? Copy it again."
         )
 
 
-class _Draft:
-    """A document while its rows are read."""
+def _document(begin: re.Match[str], sentences: list[list[Row]]) -> CorefDocument:
+    name, rows = begin["name"], [row for sentence in sentences for row in sentence]
+    for sentence in sentences:
+        num_columns = max(_MIN_COLUMNS, len(sentence[0].fields))
+        for number, (location, fields) in enumerate(sentence):
+            is_whole = len(fields) == num_columns and fields[_WORD].strip()
+            if not is_whole or fields[_WORD_NUMBER] != str(number):
+                raise location.error(
+                    f"expected word {number} of a sentence of the document {name!r}: its number "
+                    "(from 0) in column 3, the word in column 4, the mentions in the last of "
+                    f"{num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
+                )
+    speakers = tuple(
+        row.fields[_SPEAKER]
+        if len(row.fields) > _SPEAKER + 1 and row.fields[_SPEAKER] not in _NOTHING
+        else None
+        for row in rows
+    )
+    name_parts = re.split("/" if "/" in name else "_", name)
+    is_gum = name_parts[0] == "GUM" and len(name_parts) > 2
+    return CorefDocument(
+        name=name, part=int(begin["part"]),
+        genre=name_parts[0] if "/" in name else name_parts[1] if is_gum else None,
+        sentences=tuple(tuple(row.fields[_WORD] for row in sentence) for sentence in sentences),
+        clusters=_clusters(rows, name), speakers=speakers if any(speakers) else None,
+    )  # fmt: skip
 
-    def __init__(self, line: str, location: Location) -> None:
-        match = _BEGIN.fullmatch(line)
-        if match is None:
-            raise location.error(
-                f"expected '#begin document (NAME); part N', got {shown(line)}. Every row must be "
-                "in a document."
-            )
-        self.name, self.part, self.location = match["name"], int(match["part"]), location
-        self.num_columns = 0  # of the current sentence
-        self.sentences: list[list[str]] = []
-        self.speakers: list[str | None] = []
-        self.mentions: dict[str, list[Mention]] = {}
-        self.open_mentions: dict[str, list[tuple[int, Location]]] = {}
 
-    def add_row(self, row: Row, sentence: list[str]) -> None:
-        fields = row.fields
-        if not sentence:
-            self.num_columns = max(_MIN_COLUMNS, len(fields))
-        is_whole = len(fields) == self.num_columns and fields[_WORD].strip()
-        if not is_whole or fields[_WORD_NUMBER] != str(len(sentence)):
-            raise row.location.error(
-                f"expected word {len(sentence)} of a sentence of the document {self.name!r}: its "
-                "number (from 0) in column 3, the word in column 4, the mentions in the last of "
-                f"{self.num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
-            )
-        sentence.append(fields[_WORD])
-        has_speaker = len(fields) > _SPEAKER + 1 and fields[_SPEAKER] not in _NOTHING
-        self.speakers.append(fields[_SPEAKER] if has_speaker else None)
+def _clusters(rows: list[Row], name: str) -> tuple[tuple[Mention, ...], ...]:
+    """Return the mentions that the marks in the last column open and close, by cluster."""
+    mentions: dict[str, list[Mention]] = {}
+    open_mentions: dict[str, list[tuple[int, Location]]] = {}
+    for index, (location, fields) in enumerate(rows):
         marks = fields[-1].strip()
         for mark in () if marks in _NOTHING else marks.split("|"):
-            self._add_mark(mark, len(self.speakers) - 1, row.location)
-
-    def _add_mark(self, mark: str, index: int, location: Location) -> None:
-        match = _MARK.fullmatch(mark)
-        opened = self.open_mentions.setdefault(match["cluster"], []) if match else []
-        if match and match["opens"]:
-            opened.append((index, location))
-        if match is None or not opened or not (match["opens"] or match["closes"]):
-            raise location.error(
-                f"{shown(mark)} in the last column neither opens nor closes a mention; allowed: (3 "
-                "or (3), joined by |, and 3) where (3 is open."
-            )
-        if match["closes"]:
-            start, _ = opened.pop()
-            self.mentions.setdefault(match["cluster"], []).append((start, index + 1))
-
-    def finish(self) -> CorefDocument:
-        for cluster, opened in self.open_mentions.items():
-            for _, location in opened:
+            match = _MARK.fullmatch(mark)
+            opened = open_mentions.setdefault(match["cluster"], []) if match else []
+            if match and match["opens"]:
+                opened.append((index, location))
+            if match is None or not opened or not (match["opens"] or match["closes"]):
                 raise location.error(
-                    f"a mention of cluster {cluster} is never closed in document {self.name!r}."
+                    f"{shown(mark)} in the last column neither opens nor closes a mention; allowed:"
+                    " (3 or (3), joined by |, and 3) where (3 is open."
                 )
-        name_parts = re.split("/" if "/" in self.name else "_", self.name)
-        is_gum = name_parts[0] == "GUM" and len(name_parts) > 2
-        return CorefDocument(
-            name=self.name, part=self.part,
-            genre=name_parts[0] if "/" in self.name else name_parts[1] if is_gum else None,
-            sentences=tuple(tuple(words) for words in self.sentences if words),
-            clusters=tuple(sorted(tuple(sorted(each)) for each in self.mentions.values())),
-            speakers=tuple(self.speakers) if any(self.speakers) else None,
-        )  # fmt: skip
+            if match["closes"]:
+                start, _ = opened.pop()
+                mentions.setdefault(match["cluster"], []).append((start, index + 1))
+    for cluster, opened in open_mentions.items():
+        for _, location in opened:
+            raise location.error(
+                f"a mention of cluster {cluster} is never closed in document {name!r}."
+            )
+    return tuple(sorted(tuple(sorted(each)) for each in mentions.values()))
+
+
+def documents_of(path: Path) -> DataFile:
+    """Divide columns of CoNLL-2012 into documents; the parts of one have the same name."""
+    documents: dict[str, list[list[str]]] = {}
+    for part in _divided(path, lambda line: line.startswith(_END)):
+        begin = next((line for line in part if line.startswith("#begin document")), "")
+        documents.setdefault(begin.partition(");")[0], []).append(part)
+    return DataFile(list(documents.values()), lambda units: "".join(map(join_lines, units)))

@@ -1,5 +1,6 @@
 """CoNLL-U treebanks, morphemes of Korean ones, and the predicates of PropBank beside them."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +13,14 @@ from pydantic import BaseModel
 from elmokit.errors import shown
 from elmokit.files.atomic import StrPath
 from elmokit.tasks.formats.conll import Row, TaggedSentence, read_blocks, to_iob2
-from elmokit.tasks.formats.reading import ExampleReport, Record, read_examples, read_records
+from elmokit.tasks.formats.reading import (
+    DataFile,
+    ExampleReport,
+    Record,
+    join_lines,
+    read_examples,
+    read_records,
+)
 
 ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
 
@@ -59,7 +67,6 @@ def _read(
 
 
 def _words(block: list[Row]) -> list[Row]:
-    """Return the rows of a sentence's words."""
     rows = [
         row
         for row in block
@@ -158,3 +165,27 @@ def _read_propbank(path: Path, report: ExampleReport) -> Iterator[PredicateRoles
                 raise location.error(f"{len(tokens)} `tokens`, but {len(tags)} `tags`.")
             tags = tuple(to_iob2(tags, [location] * len(tags), report))
             yield PredicateRoles(tokens=tokens, predicate=predicate.index, tags=tags)
+
+
+def predicates_of(path: Path, *, only_verbs: bool = False) -> DataFile:
+    """Divide JSON lines of sentences; their predicates, or those that are verbs, are examples."""
+    units = []
+    for record in read_records(path):
+        sentence = read_sentence(record)
+        if only_verbs and len(sentence.pos) != len(sentence.tokens):
+            raise record.location.error(
+                f"{len(sentence.tokens)} `tokens`, but {len(sentence.pos)} `pos`. Each token needs "
+                "one."
+            )
+        predicates = [
+            fields
+            for fields, predicate in zip(
+                record.fields["predicates"], sentence.predicates, strict=True
+            )
+            if not only_verbs or sentence.pos[predicate.index].startswith(("V", "MD"))
+        ]
+        line = json.dumps({**record.fields, "predicates": predicates}, ensure_ascii=False)
+        units.append((line, len(predicates)))
+    return DataFile(
+        units, lambda units: join_lines([[line] for line, _ in units]), lambda unit: unit[1]
+    )

@@ -7,7 +7,7 @@ counted; too large a share of them is an error, and so is a file without example
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -164,6 +164,33 @@ def read_records(path: Path) -> Iterator[Record]:
     if first and (file_kind(path) == "jsonl" or is_json(first, dict)):
         return (_from_json(line, Location(path=path, line=number)) for number, line in lines)
     return _with_header(path, ((number, line.split("\t")) for number, line in lines))
+
+
+def join_lines(units: Sequence[Sequence[str]]) -> str:
+    return "".join(f"{line}\n" for lines in units for line in lines)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file in units that a smaller data set keeps whole, in file order."""
+
+    units: Sequence[Any]  # lines of each; of JSON documents anything that ``join`` understands
+    join: Callable[[Sequence[Any]], str] = join_lines  # makes the text of a file from units
+    size: Callable[[Any], int] = len  # examples in a unit
+
+
+def records_of(
+    path: Path, key: Callable[[Record], Hashable] = lambda record: record.location.line
+) -> DataFile:
+    """Divide JSON lines or a table into the records with the same key; samples keep the header."""
+    lines, header, groups = dict(numbered_lines(path)), [], {}
+    for record in read_records(path):
+        number = record.location.line
+        assert number is not None  # records of lines
+        if not groups:
+            header = [line for before, line in lines.items() if before < number and line.strip()]
+        groups.setdefault(key(record), []).append(lines[number])
+    return DataFile(list(groups.values()), lambda units: join_lines([header, *units]))
 
 
 def first_named(records: Iterator[Record], names: Sequence[str]) -> str:

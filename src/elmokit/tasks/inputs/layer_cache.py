@@ -16,7 +16,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
 from elmokit.files.temporary import (
@@ -43,10 +43,7 @@ class SentenceLayers:
     """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
-        advice = "Remove that directory to compute its layers again."
-        if not ((directory / _VALUES).exists() and (directory / _STARTS).exists()):
-            raise FormatError(f"{directory} is half a cache entry. {advice}")
-        with damage(directory, advice):
+        with damage(directory, "Remove that directory to compute its layers again."):
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
 
@@ -103,21 +100,44 @@ def keep_layers(
     metadata = {"format": 1, "embedder": embedder.metadata(state=state), "sentences": words}
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
     entry, limit = directory / key, size_limit()
-    while True:
-        if is_new := not entry.exists():
-            _write(embedder, sentences, entry, metadata, state, on_progress)
-        with suppress(OSError):  # the entry of another user, or on a read-only file system
-            os.utime(entry)
-        try:
-            layers = SentenceLayers(entry)
-            break
-        except (FormatError, OSError):
-            # Unless another process has just removed the entry to make room, it is damaged.
-            if entry.exists():
-                raise
+    if is_new := not entry.exists():
+        _write(embedder, sentences, entry, metadata, state, on_progress)
+    with suppress(OSError):  # the entry of another user, or on a read-only file system
+        os.utime(entry)
+    layers = SentenceLayers(entry)
     if is_new:
         _shrink(entry, limit)
     return layers
+
+
+def _write(
+    embedder: Embedder,
+    sentences: Sequence[Sentence],
+    entry: Path,
+    metadata: dict[str, object],
+    state: StatePolicy,
+    on_progress: OnLayers | None,
+) -> None:
+    starts = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+    shape = (int(starts[-1]), embedder.num_layers, embedder.dim)
+    log.info(
+        "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
+        len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, entry,
+    )  # fmt: skip
+    with atomic_directory(entry, keep=entry.exists) as temp_path:  # others may write it too
+        np.save(temp_path / _STARTS, starts)
+        values = np.lib.format.open_memmap(
+            temp_path / _VALUES, mode="w+", dtype=np.float16, shape=shape
+        )
+        # On a full disk, writing to a mapped file would kill the process, not raise an error.
+        reserve(temp_path / _VALUES, values.offset + values.nbytes)
+        stream = embedder.embed_stream((list(words) for words in sentences), state=state)
+        for index, vectors in enumerate(stream):
+            values[starts[index] : starts[index + 1]] = vectors.transpose(1, 0, 2)
+            if on_progress is not None:
+                on_progress(index + 1, len(sentences))
+        values.flush()
+        (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
 
 
 def _shrink(newest: Path, limit: int) -> None:
@@ -129,33 +149,3 @@ def _shrink(newest: Path, limit: int) -> None:
             remove_entry(entry)
             log.info("%s is removed: %s is %g GB", entry.path, LIMIT_VARIABLE, limit / 1e9)
             total -= entry.num_bytes
-
-
-def _write(
-    embedder: Embedder,
-    sentences: Sequence[Sentence],
-    entry: Path,
-    metadata: dict[str, object],
-    state: StatePolicy,
-    on_progress: OnLayers | None,
-) -> None:
-    starts = np.concatenate([[0], np.cumsum([len(words) for words in sentences], dtype=np.int64)])
-    shape = (int(starts[-1]), embedder.num_layers, embedder.dim)
-    log.info(
-        "computing the layers of %d sentences (%d words, %.0f MB), once: %s",
-        len(sentences), shape[0], 2 * np.prod(shape, dtype=float) / 1e6, entry,
-    )  # fmt: skip
-    with atomic_directory(entry, keep=entry.exists) as temp_path:  # others may write it too
-        np.save(temp_path / _STARTS, starts)
-        values = np.lib.format.open_memmap(
-            temp_path / _VALUES, mode="w+", dtype=np.float16, shape=shape
-        )
-        # On a full disk, writing to a mapped file would kill the process instead of raising.
-        reserve(temp_path / _VALUES, values.offset + values.nbytes)
-        stream = embedder.embed_stream((list(words) for words in sentences), state=state)
-        for index, vectors in enumerate(stream):
-            values[starts[index] : starts[index + 1]] = vectors.transpose(1, 0, 2)
-            if on_progress is not None:
-                on_progress(index + 1, len(sentences))
-        values.flush()
-        (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")

@@ -6,7 +6,7 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
 from elmokit.errors import check_choices, check_ranges
@@ -14,14 +14,11 @@ from elmokit.inference.results import StartState
 from elmokit.tasks.registry import EmbeddingKind
 
 
-@dataclass(frozen=True)
-class ConditionInputs:
+class ConditionInputs(NamedTuple):
     """What a condition reads."""
 
-    layers: LayerChoice | None = None
-    """Layers of a biLM, and how they become one vector."""
-    needs_bilm: bool = False
-    """For its layers, or for their width."""
+    layers: LayerChoice | None = None  # of a biLM, and how they become one vector
+    needs_bilm: bool = False  # for its layers, or for their width
     needs_static: bool = False
 
 

@@ -34,63 +34,15 @@ class TokenBatch:
     """
 
     mask: Tensor
-    layers: Tensor | None
-    char_ids: Tensor | None
-    word_index: Tensor | None
-    static_ids: Tensor | None
+    layers: Tensor | None = None
+    char_ids: Tensor | None = None
+    word_index: Tensor | None = None
+    static_ids: Tensor | None = None
 
     def to(self, device: torch.device) -> "TokenBatch":
         others = (self.layers, self.char_ids, self.word_index, self.static_ids)
         moved = (None if part is None else part.to(device) for part in others)
         return TokenBatch(self.mask.to(device), *moved)
-
-
-class BatchMaker:
-    """Makes batches; a ``bilm`` computes the layers of each with gradients, else they are given."""
-
-    def __init__(
-        self,
-        settings: InputSettings,
-        char_vocab: CharVocab,
-        static: StaticVectors | None,
-        *,
-        bilm: PretrainedBiLM | None = None,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.settings, self.char_vocab, self.static = settings, char_vocab, static
-        self.bilm, self.device = bilm, torch.device(device)
-
-    def make(
-        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
-    ) -> TokenBatch:
-        """Return a batch of sentences; given layers are (W, L, 2D) each."""
-        lengths = [len(words) for words in sentences]
-        longest = max(lengths, default=0)
-        distinct = list(dict.fromkeys(word for words in sentences for word in words))
-        mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
-        padded = None
-        if self.bilm is not None:  # every sentence from a zero state
-            ids = self.bilm.encode(sentences).to(self.device)
-            with_boundaries = self.bilm(ids).layers  # (L, B, W + 2, 2D)
-            padded = with_boundaries[:, :, 1:-1] * mask.to(self.device).unsqueeze(2)
-        elif layers is not None:
-            num_layers, dim = layers[0].shape[1:]
-            values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
-            for row, sentence in enumerate(layers):
-                values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
-            padded = torch.from_numpy(values)
-        char_ids = index = static_ids = None
-        # Each distinct word goes through the character CNN once, however often it occurs.
-        if self.settings.characters:
-            numbers = {word: number for number, word in enumerate(distinct)}
-            index = _ids(sentences, longest, numbers)
-            if distinct:
-                rows = self.char_vocab.encode_words(distinct)
-                char_ids = torch.from_numpy(rows.astype(np.int64))
-        if self.static is not None:
-            ids = {word: self.static.id_of(word) for word in distinct}
-            static_ids = _ids(sentences, longest, ids)
-        return TokenBatch(mask, padded, char_ids, index, static_ids).to(self.device)
 
 
 def _ids(sentences: Sequence[Sequence[str]], longest: int, ids: dict[str, int]) -> Tensor:
@@ -151,12 +103,10 @@ class StaticInputs(nn.Module):
         if positions:
             self.mix_dim = self.dim if self.projections is None else layers_dim
         self.dropout = nn.Dropout(settings.dropout or 0.0)
-        self.reset_parameters(torch.Generator().manual_seed(0))
 
     @property
     def dim(self) -> int:
-        """S."""
-        return self.weight.shape[1]
+        return self.weight.shape[1]  # S
 
     def set_vectors(self, vectors: StaticVectors) -> None:
         values = torch.from_numpy(vectors.values)
@@ -195,7 +145,7 @@ class TokenInputs(nn.Module):
 
     ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
     in their place. ``settings`` are complete; ``num_layers`` is L, 0 without a biLM, ``layers_dim``
-    2D, ``max_characters`` C. A ``bilm`` is trained and saved with the model; `BatchMaker` runs it.
+    2D. A ``bilm`` is trained and saved with the model, and gives the layers of each batch.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
@@ -204,15 +154,15 @@ class TokenInputs(nn.Module):
     def __init__(
         self,
         settings: InputSettings,
+        char_vocab: CharVocab,
         *,
         num_layers: int,
         layers_dim: int,
-        max_characters: int,
         static: StaticVectors | None,
         bilm: PretrainedBiLM | None = None,
     ) -> None:
         super().__init__()
-        self.settings, self.bilm = settings, bilm
+        self.settings, self.char_vocab, self.vectors, self.bilm = settings, char_vocab, static, bilm
         self.characters = self.static = self.mixes = None
         self.output_dim = 0
         if static is not None:
@@ -221,7 +171,7 @@ class TokenInputs(nn.Module):
         if settings.characters:
             width = CHARACTER_CNN.num_filters
             self.characters = CharTokenEncoder(
-                CHARACTER_CNN, output_dim=width, max_characters=max_characters
+                CHARACTER_CNN, output_dim=width, max_characters=char_vocab.config.max_characters
             )
             self.output_dim += width
         positions = settings.mix_positions
@@ -246,7 +196,38 @@ class TokenInputs(nn.Module):
 
     def set_static(self, static: StaticVectors) -> None:
         assert self.static is not None
-        self.static.set_vectors(static)
+        self.static.set_vectors(static)  # first: another thread may look up the words
+        self.vectors = static
+
+    def make_batch(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
+    ) -> TokenBatch:
+        """Return a batch of sentences; given layers are (W, L, 2D) each."""
+        device = next(self.parameters()).device
+        lengths = [len(words) for words in sentences]
+        longest = max(lengths, default=0)
+        mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
+        padded = None
+        if self.bilm is not None:  # every sentence from a zero state
+            with_boundaries = self.bilm(self.bilm.encode(sentences).to(device)).layers
+            padded = with_boundaries[:, :, 1:-1] * mask.to(device).unsqueeze(2)
+        elif layers is not None:
+            num_layers, dim = layers[0].shape[1:]
+            values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
+            for row, sentence in enumerate(layers):
+                values[:, row, : len(sentence)] = sentence.transpose(1, 0, 2)
+            padded = torch.from_numpy(values)
+        char_ids = index = static_ids = None
+        # Each distinct word goes through the character CNN once, however often it occurs.
+        distinct = list(dict.fromkeys(word for words in sentences for word in words))
+        if self.characters is not None:
+            numbers = {word: number for number, word in enumerate(distinct)}
+            index = _ids(sentences, longest, numbers)
+            char_ids = torch.from_numpy(self.char_vocab.encode_words(distinct).astype(np.int64))
+        if self.vectors is not None:
+            ids = {word: self.vectors.id_of(word) for word in distinct}
+            static_ids = _ids(sentences, longest, ids)
+        return TokenBatch(mask, padded, char_ids, index, static_ids).to(device)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         for part in (self.characters, self.static):
@@ -258,13 +239,10 @@ class TokenInputs(nn.Module):
         if self.static is not None:
             assert batch.static_ids is not None
             parts.append(self.static(batch.static_ids))
-        if self.characters is not None and batch.char_ids is not None:
-            assert batch.word_index is not None
+        if self.characters is not None:
+            assert batch.char_ids is not None
             encoded = _encode_characters(self.characters, batch.char_ids)
             parts.append(encoded[batch.word_index])
-        elif self.characters is not None:  # a batch without words
-            width = self.characters.config.num_filters
-            parts.append(torch.zeros(*batch.mask.shape, width, device=batch.mask.device))
         if "input" in self.settings.mix_positions:
             parts.append(self.mix(batch, "input"))
         return torch.cat(parts, dim=2) * batch.mask.unsqueeze(2)

@@ -15,15 +15,12 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     TaskModel,
     VariationalDropout,
-    draw_weights,
     single_width,
 )
 from elmokit.tasks.task import Labels, Widths
 
 
 class Classifier(TaskModel):
-    """A network that scores labels."""
-
     @abstractmethod
     def logits(self, *batches: TokenBatch) -> Tensor:
         """Return the scores of labels: (B, Y)."""
@@ -57,6 +54,8 @@ class BCN(Classifier):
     Source: McCann et al. 2017 without its second sentence; Peters et al. 2018, appendix A.8.
     """
 
+    drawn = ("inputs", "encoder", "integrator", "pool", "to_width", "hidden", "to_labels")
+
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
@@ -71,13 +70,6 @@ class BCN(Classifier):
         self.input_dropout = VariationalDropout(dropout)
         self.hidden = nn.Linear(3 * self.integrator.output_dim, width)
         self.to_labels = nn.Linear(width, len(labels))
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        parts = (
-            self.inputs, self.encoder, self.integrator, self.pool,
-            self.to_width, self.hidden, self.to_labels,
-        )  # fmt: skip
-        draw_weights(parts, generator)
 
     def logits(self, *batches: TokenBatch) -> Tensor:
         (batch,) = batches
@@ -100,6 +92,8 @@ class ESIM(Classifier):
     Source: Chen et al. 2017; Peters et al. 2018, appendix A.3.
     """
 
+    drawn = ("inputs", "encoder", "composer", "project", "hidden", "to_labels")
+
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
@@ -112,12 +106,6 @@ class ESIM(Classifier):
         self.dropout = nn.Dropout(dropout)
         self.hidden = nn.Linear(4 * self.composer.output_dim, width)
         self.to_labels = nn.Linear(width, len(labels))
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        parts = (
-            self.inputs, self.encoder, self.composer, self.project, self.hidden, self.to_labels
-        )  # fmt: skip
-        draw_weights(parts, generator)
 
     def logits(self, *batches: TokenBatch) -> Tensor:
         first, second = batches

@@ -7,18 +7,18 @@ numbers, but are slower on the CPU. Fresh weights of all networks are drawn here
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.kernels.library import use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float
+from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.runs.run_dir import TaskRunConfig
@@ -57,7 +57,6 @@ class VariationalDropout(nn.Module):
 
 
 def single_width(hidden_dims: Sequence[int]) -> int:
-    """Return the width that all layers have; ValueError if there are several."""
     if len(set(hidden_dims)) != 1:
         raise ValueError(f"`hidden_dims` must be one width, got {list(hidden_dims)}.")
     return hidden_dims[0]
@@ -131,24 +130,16 @@ class SentenceEncoder(PaddedEncoder):
             if known is not None:
                 x = run_packed(layer, x, known)
                 continue
-            # Both directions read padding last, so it affects no real position. Without gradients
-            # torch's GRU is as fast as `gru_steps`.
-            if isinstance(layer, nn.GRU) and x.device.type == "cpu" and torch.is_grad_enabled():
-                forward, backward = _run_gru(layer, x, lengths)
-            else:
-                forward = _run(layer, x, "l0")
-                backward = _run(layer, reverse_sequences(x, lengths), "l0_reverse")
+            # Both directions read padding last, so it affects no real position.
+            forward = _run(layer, x, "l0")
+            backward = _run(layer, reverse_sequences(x, lengths), "l0_reverse")
             x = torch.cat([forward, reverse_sequences(backward, lengths)], dim=2)
         return x
 
 
-def _weights(layer: nn.Module, name: str) -> list[Tensor]:
-    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    return [layer.get_parameter(f"{kind}_{name}") for kind in kinds]
-
-
 def _run(layer: nn.Module, x: Tensor, name: str) -> Tensor:
-    weights = _weights(layer, name)
+    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights: list[Tensor] = [layer.get_parameter(f"{kind}_{name}") for kind in kinds]
     start = x.new_zeros(1, x.shape[0], weights[1].shape[1])
     rest = (weights, True, 1, 0.0, layer.training, False, True)  # one layer, batch first
     if isinstance(layer, nn.LSTM):
@@ -162,93 +153,6 @@ def run_packed(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
     return pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=x.shape[1])[0]
 
 
-def _run_gru(layer: nn.Module, x: Tensor, lengths: Tensor) -> list[Tensor]:
-    """Run both directions of a GRU: (B, T, X) -> two (B, T, H), the second from the end."""
-    # Both take their gates from one product; not x is reversed but the gates, which are narrower.
-    names = ("l0", "l0_reverse")
-    of_input, of_state, input_bias, state_bias = (
-        torch.stack(parts) for parts in zip(*(_weights(layer, name) for name in names), strict=True)
-    )
-    gates = functional.linear(x, of_input.flatten(0, 1), input_bias.flatten())  # (B, T, 2G)
-    ahead, back = gates.chunk(2, dim=2)
-    by_step = (one.transpose(0, 1) for one in (ahead, reverse_sequences(back, lengths)))
-    gates_in = torch.stack(tuple(by_step), dim=1)  # (T, D, B, G)
-    states = gru_steps(gates_in, of_state, state_bias)  # (T, D, B, H)
-    return [one.transpose(0, 1) for one in states.unbind(dim=1)]
-
-
-# Torch has no fast GRU for the CPU: it records a dozen small operations per step and direction.
-# Here a step takes six operations forward and three backward for both directions together. The
-# numbers are the same; an epoch of question answering takes 0.6 of the time (`docs/log.md`,
-# 2026-11-22).
-
-
-def gru_steps(
-    gates_in: Float[Tensor, "T D B G"], weight: Float[Tensor, "D G H"], bias: Float[Tensor, "D G"]
-) -> Float[Tensor, "T D B H"]:
-    """Run D GRUs of one width side by side, from zero states; first derivatives only.
-
-    ``gates_in`` is the input part of the gates r, z, n, with its bias (G is 3H); ``weight`` and
-    ``bias`` go from the state to the gates; for n the bias is inside the product with r.
-    """
-    return _GRUSteps.apply(gates_in, weight, bias)  # pyright: ignore[reportReturnType]
-
-
-class _GRUSteps(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, gates_in: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        steps, directions, batch, width = gates_in.shape
-        dim = width // 3
-        hidden = gates_in.new_zeros(steps + 1, directions, batch, dim)
-        gates, new = torch.empty_like(gates_in), torch.empty_like(hidden[1:])
-        to_gates, bias = weight.transpose(1, 2).contiguous(), bias.unsqueeze(1)
-        # Views of every step, made once: slicing inside the loop would cost as much as computing.
-        parts = [gates[..., : 2 * dim], *gates.split(dim, dim=-1)]  # rz, r, z, inner part of n
-        parts += [gates_in[..., : 2 * dim], gates_in[..., 2 * dim :], new]
-        steps_of = zip(
-            hidden[:-1].unbind(), hidden[1:].unbind(), gates.unbind(),
-            *(part.unbind() for part in parts), strict=True,
-        )  # fmt: skip
-        for before, after, all_gates, rz, r, z, n_inner, rz_in, n_in, n in steps_of:
-            torch.baddbmm(bias, before, to_gates, out=all_gates)
-            rz.add_(rz_in).sigmoid_()
-            torch.addcmul(n_in, r, n_inner, out=n).tanh_()
-            torch.lerp(n, before, z, out=after)
-        ctx.save_for_backward(weight, hidden, gates, new)
-        return hidden[1:]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        weight, hidden, gates, new = ctx.saved_tensors
-        steps, directions, batch, dim = grad.shape
-        reset, update, new_inner = gates.split(dim, dim=-1)
-        before = hidden[:-1]
-        # Derivatives of all steps at once; only the carry from step to step is left to the loop.
-        by_new = (1 - update) * (1 - new * new)  # d state / d (sum inside tanh)
-        of_reset = by_new * new_inner * reset * (1 - reset)
-        of_update = (before - new) * update * (1 - update)
-        factors = torch.stack([of_reset, of_update, by_new * reset], dim=3)  # (T, D, B, 3, H)
-        to_inner = torch.empty_like(factors)
-        to_state = torch.empty_like(grad)
-        carry = None  # what the next step adds to the state's gradient
-        steps_of = zip(
-            grad.unbind(), to_state.unbind(), to_inner.unbind(), to_inner.flatten(3).unbind(),
-            factors.unbind(), update.unbind(), strict=True,
-        )  # fmt: skip
-        for from_above, state, gates_of, flat, factor, z in reversed(list(steps_of)):
-            if carry is None:
-                state.copy_(from_above)
-            else:
-                torch.addcmul(from_above, *carry[:2], out=state).baddbmm_(carry[2], weight)
-            torch.mul(state.unsqueeze(2), factor, out=gates_of)
-            carry = state, z, flat
-        to_gates_in = torch.cat([to_inner[..., :2, :].flatten(3), to_state * by_new], dim=-1)
-        by_direction = to_inner.transpose(0, 1).reshape(directions, steps * batch, 3 * dim)
-        states = before.transpose(0, 1).reshape(directions, steps * batch, dim)
-        return to_gates_in, by_direction.transpose(1, 2) @ states, by_direction.sum(dim=1)
-
-
 class TaskModel(nn.Module, ABC):
     """A task's network on top of `TokenInputs`.
 
@@ -256,6 +160,9 @@ class TaskModel(nn.Module, ABC):
     sentences for each text of an example (two for pairs of texts), or all sentences of documents
     (`Task.batched_by`) in order, in any number of batches, on their device.
     """
+
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """Its parts, in the order in which fresh weights are drawn."""
 
     def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
         super().__init__()
@@ -276,6 +183,22 @@ class TaskModel(nn.Module, ABC):
         """Return the answers, each with what `Task.as_json` shows of its probabilities, or None."""
         return [(answer, None) for answer in self.predict(batches, examples)]
 
+    @property
+    def settings(self) -> InputSettings:
+        return self.inputs.settings
+
+    @property
+    def static(self) -> StaticVectors | None:
+        return self.inputs.vectors
+
+    def set_static(self, static: StaticVectors) -> None:
+        self.inputs.set_static(static)
+
+    def make_batch(
+        self, sentences: Sequence[Sequence[str]], layers: Sequence[np.ndarray] | None
+    ) -> TokenBatch:
+        return self.inputs.make_batch(sentences, layers)
+
     @torch.no_grad()
     def answer(
         self, batches: Sequence[TokenBatch], examples: Sequence[Any], *, with_probs: bool
@@ -284,12 +207,16 @@ class TaskModel(nn.Module, ABC):
         self.eval()
         return (self.predict_with_probs if with_probs else self.predict)(batches, examples)
 
-    @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw fresh weights."""
+        draw_weights((getattr(self, name) for name in self.drawn), generator)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
 
     @property
     def num_parameters(self) -> int:
+        """How many parameters are trained."""
         return sum(p.numel() for p in self.parameters() if p.requires_grad)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -301,11 +228,7 @@ class TaskModel(nn.Module, ABC):
         self.load_arrays(round_all(self.arrays(), dtype))
 
     def load_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Replace all parameters."""
         self.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-
-    def set_static(self, static: StaticVectors) -> None:
-        self.inputs.set_static(static)
 
 
 def build_network(
@@ -318,8 +241,8 @@ def build_network(
     """Return the untrained network of a run; ``config`` is resolved."""
     use_one_thread_after_a_fork()
     token_inputs = TokenInputs(
-        config.inputs, num_layers=bilm.num_layers, layers_dim=bilm.dim,
-        max_characters=bilm.char_vocab.config.max_characters, static=static, bilm=bilm.module,
+        config.inputs, bilm.char_vocab, num_layers=bilm.num_layers, layers_dim=bilm.dim,
+        static=static, bilm=bilm.module,
     )  # fmt: skip
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)

@@ -14,7 +14,6 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     TaskModel,
     VariationalDropout,
-    draw_weights,
     single_width,
 )
 from elmokit.tasks.qa import FoundAnswer
@@ -29,6 +28,11 @@ class SpanQA(TaskModel):
     All biGRUs have one width, linear layers twice that.
     Source: Clark and Gardner 2018; Peters et al. 2018, appendix A.4; but other fresh weights.
     """
+
+    drawn = (
+        "inputs", "encoder", "self_encoder", "start_encoder", "end_encoder", "attention",
+        "self_attention", "to_width", "from_self", "to_start", "to_end",
+    )  # fmt: skip
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
@@ -51,14 +55,6 @@ class SpanQA(TaskModel):
         self.end_encoder = encoder(2 * width)
         self.to_end = nn.Linear(width, 1)
         self.dropout = VariationalDropout(dropout)
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        parts = (
-            self.inputs, self.encoder, self.self_encoder, self.start_encoder, self.end_encoder,
-            self.attention, self.self_attention,
-            self.to_width, self.from_self, self.to_start, self.to_end,
-        )  # fmt: skip
-        draw_weights(parts, generator)
 
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:
         """Return the mean of -log p(first word) - log p(last word), plus the mixtures' penalty."""

@@ -22,7 +22,6 @@ from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     TaskModel,
     VariationalDropout,
-    draw_weights,
     single_width,
 )
 from elmokit.tasks.tag_search import TagSearch
@@ -82,6 +81,8 @@ class TagModel(TaskModel):
 class Tagger(TagModel):
     """Word vectors → biLSTM with variational dropout → one score per tag → softmax at each word."""
 
+    drawn = ("inputs", "encoder", "to_tags")
+
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
     ) -> None:
@@ -89,9 +90,6 @@ class Tagger(TagModel):
         self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims, dropout=dropout)
         self.dropout = VariationalDropout(dropout)
         self.to_tags = nn.Linear(self.encoder.output_dim, len(labels))
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        draw_weights((self.inputs, self.encoder, self.to_tags), generator)
 
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
         encoded = self.encoder(self.inputs(batch), batch.mask)
@@ -139,6 +137,7 @@ class CRFTagger(Tagger):
     """`Tagger` with a CRF over BIOUL tags; the loss is the mean over sentences."""
 
     scheme = "bioul"
+    drawn = ("inputs", "encoder", "to_tags", "crf")
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
@@ -149,10 +148,6 @@ class CRFTagger(Tagger):
     @property
     def transitions(self) -> Tensor:
         return self.crf.transitions
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        super().reset_parameters(generator)
-        self.crf.reset_parameters(generator)
 
     def tag_loss(self, logits: Tensor, gold: Tensor, mask: Tensor) -> Tensor:
         return -self.crf(logits, gold, mask).mean()
@@ -237,6 +232,7 @@ class RoleLabeler(TagModel):
     """Word vectors and the predicate feature → alternating highway LSTM → scores of BIO tags."""
 
     scheme = "iob2"
+    drawn = ("inputs", "encoder")
 
     def __init__(
         self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
@@ -249,7 +245,7 @@ class RoleLabeler(TagModel):
         self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        draw_weights((self.inputs, self.encoder), generator)
+        super().reset_parameters(generator)
         nn.init.normal_(self.predicate.weight, generator=generator)
         nn.init.orthogonal_(self.to_tags.weight, generator=generator)
         nn.init.zeros_(self.to_tags.bias)

@@ -1,24 +1,22 @@
 """The examples of a data set with the layers of their sentences: batches, predictions, scores.
 
-A network answers batches that a maker makes: `TaskModel` and `BatchMaker`, or a `FrozenTagger`,
-which is both.
+The network is a `TaskModel` or a `FrozenTagger`: it makes batches of sentences and answers them.
 """
 
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
-from elmokit.tasks.inputs.task_bilm import LayersOf, TaskBiLM
-from elmokit.tasks.runs.run_dir import TaskRunConfig
+from elmokit.tasks.inputs.task_bilm import LayersOf
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import Labels, Task, TaskScore, warn_of_units, warn_once
+from elmokit.tasks.task import Labels, Task, TaskScore, warn_once
 
 log = logging.getLogger(__name__)
 
@@ -30,61 +28,6 @@ PREDICTION_WORDS = 4000
 OnScored = Callable[[int, int], None]  # called with the number of examples done and in total
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskFiles:
-    """Files that the training of a task reads; ``vectors`` has static word vectors."""
-
-    train: Path
-    dev: Path
-    test: Path | None = None
-    vectors: Path | None = None
-
-
-class TaskExamples(NamedTuple):
-    """Examples of the files, and the labels of the training set."""
-
-    train: list[Any]  # with the sentences added in lower case
-    num_given: int  # training examples in the file
-    dev: list[Any]
-    test: list[Any] | None
-    labels: list[str]
-
-
-def read_examples(
-    task: Task[Any], config: TaskRunConfig, files: TaskFiles, bilm: TaskBiLM
-) -> TaskExamples:
-    """Read all examples; refuse those of another task, and labels that teach nothing."""
-    tokenize = bilm.tokenizer.tokenize
-    train = task.read(files.train, training=True, tokenize=tokenize)
-    others = {
-        path: task.read(path, training=False, tokenize=tokenize)
-        for path in (files.dev, files.test)
-        if path is not None
-    }
-    for path, examples in ((files.train, train), (files.dev, others[files.dev])):
-        if not any(any(task.sentences(example)) for example in examples):
-            raise InputError(
-                f"{path}: no example has a word; all texts are empty for the tokenizer. Is this "
-                "the right file?"
-            )
-    num_given, settings = len(train), config.train
-    train += lowercase_copies(task, train, share=settings.lowercase_share, seed=settings.seed)
-    labels = task.labels(train)
-    if task.labels_are_answers and len(labels) == 1:
-        raise InputError(
-            f"{files.train}: every example has the label {labels[0]!r}: there is nothing to learn."
-        )
-    for path, examples in others.items():
-        check_labels(path, task, labels, examples)
-    warn_of_units(
-        files.train, task.words(train), config.units, bilm.tokenizer,
-        has_bilm=bilm.reference is not None,
-        option="--set units=morphemes" if "morphemes" in task.all_units else "",
-    )  # fmt: skip
-    test = None if files.test is None else others[files.test]
-    return TaskExamples(train, num_given, others[files.dev], test, labels)
-
-
 class Examples:
     """Examples of a task with the layers of their sentences; none if no biLM is read."""
 
@@ -92,28 +35,26 @@ class Examples:
         self, task: Task[Any], examples: Sequence[Any], layers_of: LayersOf | None
     ) -> None:
         self.task, self.examples = task, list(examples)
-        sentences = [task.sentences(example) for example in self.examples]
-        self._lengths = [[len(words) for words in group] for group in sentences]
-        distinct = dict.fromkeys(words for group in sentences for words in group)
-        self._numbers = {words: number for number, words in enumerate(distinct)}
-        self._layers = None if layers_of is None else layers_of(list(distinct))
+        sentences = dict.fromkeys(s for example in examples for s in task.sentences(example))
+        self._numbers = {words: number for number, words in enumerate(sentences)}
+        self._layers = None if layers_of is None else layers_of(list(sentences))
 
     def __len__(self) -> int:
         return len(self.examples)
 
     def length(self, index: int) -> int:
         """Return the number of words in an example's longest sentence, or in a document."""
-        lengths = self._lengths[index]
+        lengths = [len(words) for words in self.task.sentences(self.examples[index])]
         return sum(lengths) if self.task.batched_by == "document" else max(lengths)
 
-    def batches(self, maker: Any, examples: Sequence[Any]) -> list[Any]:
+    def batches(self, model: Any, examples: Sequence[Any]) -> list[Any]:
         """Return the batches of examples, or of parts of them, as a network reads them."""
         groups = [self.task.sentences(example) for example in examples]
         if self.task.batched_by == "document":
             groups = _packed([words for group in groups for words in group], len)
         else:
             groups = zip(*groups, strict=True)
-        return [maker.make(group, self._layers_of(group)) for group in groups]
+        return [model.make_batch(group, self._layers_of(group)) for group in groups]
 
     def _layers_of(self, group: Sequence[Sentence]) -> list[np.ndarray] | None:
         if self._layers is None:
@@ -140,7 +81,7 @@ def lowercase_copies(
     count = min(len(training), max(1, round(share * len(training))))
     drawn = random.Random(seed).sample(range(len(training)), count)
     copies = ((training[index], task.lowercased(training[index])) for index in sorted(drawn))
-    changed = [lower for given, lower in copies if task.sentences(lower) != task.sentences(given)]
+    changed = [lower for given, lower in copies if lower.tokens != given.tokens]
     if not changed:
         log.warning("%s has no effect: the sentences are in lower case already", LOWERCASE_SHARE)
     return changed
@@ -162,11 +103,6 @@ def training_batches(
     return batches
 
 
-def prediction_batches(examples: Examples) -> Iterator[list[int]]:
-    """Yield all examples, sorted by length, in batches of at most `PREDICTION_WORDS`."""
-    return _packed(sorted(range(len(examples)), key=examples.length), examples.length)
-
-
 def _packed(items: Iterable[Any], length: Callable[[Any], int]) -> Iterator[list[Any]]:
     """Yield all items in order, in batches of at most `PREDICTION_WORDS`, or of a single one."""
     batch, longest = [], 1
@@ -183,7 +119,6 @@ def _packed(items: Iterable[Any], length: Callable[[Any], int]) -> Iterator[list
 
 def predict(
     model: Any,
-    maker: Any,
     examples: Examples,
     on_scored: OnScored = lambda done, total: None,
     *,
@@ -192,23 +127,24 @@ def predict(
     """Return the answer for each example, in order; with probabilities pairs of both."""
     answers: dict[int, Any] = {}
     on_scored(0, len(examples))
-    for batch in prediction_batches(examples):
+    # Sorted by length, to reduce padding.
+    order = sorted(range(len(examples)), key=examples.length)
+    for batch in _packed(order, examples.length):
         part = [examples.examples[index] for index in batch]
-        batches = examples.batches(maker, part)
+        batches = examples.batches(model, part)
         answers.update(zip(batch, model.answer(batches, part, with_probs=with_probs), strict=True))
         on_scored(len(answers), len(examples))
     return [answers[index] for index in range(len(examples))]
 
 
 def score_model(
-    model: Any, maker: Any, examples: Examples, on_scored: OnScored = lambda done, total: None
+    model: Any, examples: Examples, on_scored: OnScored = lambda done, total: None
 ) -> TaskScore:
     """Score the predictions for examples with gold answers; note their sampling units."""
     task = examples.task
+    answers = zip(examples.examples, predict(model, examples, on_scored), strict=True)
     gold = [task.gold(example) for example in examples.examples]
-    answers = predict(model, maker, examples, on_scored)
-    pairs = zip(examples.examples, answers, strict=True)
-    score = task.score(gold, [task.in_units_of_gold(*pair) for pair in pairs])
+    score = task.score(gold, [task.in_units_of_gold(*pair) for pair in answers])
     return replace(score, sampling_units=task.number_sampling_units(examples.examples))
 
 

@@ -148,7 +148,6 @@ def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
 
 
 def run_hash(run_dir: Path) -> str | None:
-    """Return the hex SHA-256 of the weights of a run; none if there are none yet."""
     path = run_dir / WEIGHTS_FILE
     return file_sha256(path) if path.is_file() else None
 
@@ -167,7 +166,6 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.nd
 
 
 def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
-    """Return the static vectors of a run, if it has any."""
     path, values = run_dir / WORDS_FILE, arrays.get(STATIC_WEIGHT)
     if path.exists() != (values is not None):
         raise FormatError(

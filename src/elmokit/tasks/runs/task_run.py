@@ -40,7 +40,6 @@ from elmokit.tasks.task import Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
-from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
 from elmokit.weights.arrays import Storage
 from elmokit.weights.card import adding_version_hint, result_metadata
@@ -51,6 +50,9 @@ log = logging.getLogger(__name__)
 LINES_TOGETHER, MAX_LINES_TOGETHER = 256, 1 << 16
 """Lines of raw text that are read together, at first and at most: more while words are looked up
 in a file of static vectors, which is read as a whole each time."""
+
+
+_vectors_lock = threading.Lock()  # held while static vectors are added: threads share a run
 
 
 class TaskRun:
@@ -64,29 +66,20 @@ class TaskRun:
         task: Task[Any],
         network: Any,
         labels: list[str],
-        maker: Any,
         bilm: TaskBiLM,
         vectors: VectorsReference | None,
         metadata: dict[str, Any],
     ) -> None:
-        self.task, self._network, self.labels = task, network, labels
-        self._maker, self._bilm = maker, bilm
+        self.task, self._network, self.labels, self._bilm = task, network, labels, bilm
         self.metadata: dict[str, Any] = metadata
         """The contents of ``task.json``; its table ``card`` is for `card`."""
         keeps_all = metadata.get(KEEPS_VECTORS, False)
         self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
-        self._lock = threading.Lock()  # held while static vectors are added: threads share a run
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.Lock())
 
     def __repr__(self) -> str:
         bilm, reads = self._bilm.reference, "no biLM"
         if bilm is not None:
-            reads = f"{self._maker.settings.embeddings} of {bilm.path}, {bilm.precision}"
+            reads = f"{self._network.settings.embeddings} of {bilm.path}, {bilm.precision}"
         tokenizer = self._bilm.tokenizer.name
         return f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, {tokenizer})"
 
@@ -154,16 +147,13 @@ class TaskRun:
             if is_frozen:
                 is_classifier = task.network.startswith("classifier")
                 frozen = FrozenClassifier if is_classifier else FrozenTagger
-                network = maker = frozen(config, labels, bilm, static, arrays)
+                network = frozen(config, labels, bilm, static, arrays)
             else:
                 modules = import_module("elmokit.tasks.networks.encoder")
                 network = modules.build_network(task, config, labels, bilm, static)
                 network.load_arrays(arrays)
                 network = network.eval().to(device)
-                maker = import_module("elmokit.tasks.inputs.token_inputs").BatchMaker(
-                    config.inputs, bilm.char_vocab, static, bilm=bilm.module, device=device
-                )
-        return cls(task, network, labels, maker, bilm, reference, metadata)
+        return cls(task, network, labels, bilm, reference, metadata)
 
     def result_metadata(self) -> dict[str, Any]:
         """Return the metadata of scores of this run, without its own hash; JSON-able."""
@@ -173,7 +163,7 @@ class TaskRun:
         return {
             **result_metadata(model_hash, self._bilm.tokenizer, form),
             "precision": None if reference is None else reference.precision,
-            "state": self._bilm.state if self._maker.settings.has_layers else None,
+            "state": self._bilm.state if self._network.settings.has_layers else None,
             "vectors_sha256": None if vectors is None else vectors["sha256"],
         }
 
@@ -188,7 +178,7 @@ class TaskRun:
     @property
     def reads_vectors(self) -> bool:
         """Whether the run reads static vectors."""
-        return self._maker.static is not None
+        return self._network.static is not None
 
     def keep_vectors(self) -> None:
         """Read every static vector of the run's file, so that a saved copy needs it no longer.
@@ -204,9 +194,10 @@ class TaskRun:
         """
         if not self.reads_vectors:
             raise InputError("This run reads no static vectors: there is nothing to keep.")
-        with self._lock:
+        with _vectors_lock:
             if self._later_words is not None:
-                self._extend_static(self._later_words.read_all())
+                every = self._later_words.read_all()
+                self._network.set_static(self._network.static.extended(every))
                 self._later_words = None
             self.metadata = self.metadata | {KEEPS_VECTORS: True}
 
@@ -230,8 +221,8 @@ class TaskRun:
         """
         target = Path(os.path.expanduser(directory)).resolve()
         metadata = self.metadata | {"weights": dtype}
-        card, arrays = self._card(metadata), self._network.arrays()
-        save_run(target, metadata, arrays, self._maker.static, card, dtype)
+        card, network = self._card(metadata), self._network
+        save_run(target, metadata, network.arrays(), network.static, card, dtype)
         self.metadata = metadata
 
     def evaluate(
@@ -263,7 +254,7 @@ class TaskRun:
         check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.layers_of(kept=True))
-        return score_model(self._network, self._maker, held)
+        return score_model(self._network, held)
 
     def predict_json(
         self,
@@ -274,7 +265,7 @@ class TaskRun:
         by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, with_probs=True, by_document=by_document)
+        answers = self._predict(texts, tokenizer, names, by_document, with_probs=True)
         return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
@@ -304,16 +295,16 @@ class TaskRun:
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its name; for ``by_document`` with a task other than ``ner``.
         """
-        return self._predict(texts, tokenizer, names, with_probs=False, by_document=by_document)
+        return self._predict(texts, tokenizer, names, by_document, with_probs=False)
 
     def _predict(
         self,
         texts: Iterable[str | Sequence[Any]],
         tokenizer: str | None,
         names: Iterable[str] | None,
+        by_document: bool,
         *,
         with_probs: bool,
-        by_document: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
         if by_document and self.task.name != "ner":
@@ -347,7 +338,7 @@ class TaskRun:
             for start in range(0, len(examples), together):
                 part = examples[start : start + together]
                 held = Examples(self.task, part, self._bilm.layers_of(kept=False))
-                answers = predict(self._network, self._maker, held, with_probs=with_probs)
+                answers = predict(self._network, held, with_probs=with_probs)
                 yield from zip(part, answers, strict=True)
         if error is not None:
             raise error
@@ -364,17 +355,12 @@ class TaskRun:
 
     def _look_up(self, examples: Sequence[Any]) -> bool:
         """Add the static vectors of words that the run does not have in just this spelling."""
-        with self._lock:
-            static = self._maker.static
+        with _vectors_lock:
+            static = self._network.static
             if static is None or self._later_words is None:
                 return False
             words = dict.fromkeys(self.task.words(examples))
             later = self._later_words.find([word for word in words if word not in static])
             if later is not None and later.words:
-                self._extend_static(later)
+                self._network.set_static(static.extended(later))  # ids of earlier words stay
             return later is not None
-
-    def _extend_static(self, vectors: StaticVectors) -> None:
-        extended = self._maker.static.extended(vectors)  # ids of earlier words stay
-        self._network.set_static(extended)  # first: another thread may be predicting
-        self._maker.static = extended

@@ -18,21 +18,20 @@ from elmokit.jobs.job import Job, MetricsLog, StopRequest, open_job, stop_reques
 from elmokit.tasks.inputs.layer_cache import OnLayers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import (
     LOWERCASE_SHARE,
     Examples,
-    TaskFiles,
+    check_labels,
     choose_examples,
-    read_examples,
+    lowercase_copies,
     score_model,
 )
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, run_card, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import TaskScore
+from elmokit.tasks.task import TaskScore, warn_of_units
 from elmokit.training.loop import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
@@ -125,8 +124,8 @@ def train_task(
         precision = "bf16" if is_quick else "fp32"
         log.info("the biLM computes in %s", precision)
     prepared = PreparedTask(
-        config, TaskFiles(train=train_path, dev=dev_path, test=test_path, vectors=vectors),
-        model=model, precision=precision, device=device, cache_dir=cache_dir, on_layers=on_layers,
+        config, train_path, dev_path, test_path, vectors, model=model, precision=precision,
+        device=device, cache_dir=cache_dir, on_layers=on_layers,
     )  # fmt: skip
     identity = Identity(prepared.config, prepared.identity())
     with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
@@ -187,11 +186,10 @@ def _run(
     for report in training.run(after_step):
         if report.is_best:
             prepared.write_model(training, job.directory, keep_static=keep_static)
-        dev = report.dev
         run_log.write({
             "epoch": report.epoch, "step": training.state.progress.step, "loss": report.loss,
             "seconds": round(report.seconds, 2),
-            "metric": dev.metric, "dev": dev.value, **dev.details,
+            "metric": report.dev.metric, "dev": report.dev.value, **report.dev.details,
         })  # fmt: skip
         save()
         on_epoch(report)
@@ -210,72 +208,103 @@ class PreparedTask:
     def __init__(
         self,
         config: TaskRunConfig,
-        files: TaskFiles,
+        train_path: Path,
+        dev_path: Path,
+        test_path: Path | None,
+        vectors_path: Path | None,
         *,
-        model: str | None = None,
-        precision: str = "fp32",
-        device: str = "cpu",
-        cache_dir: Path | None = None,
-        on_layers: OnLayers | None = None,
+        model: str | None,
+        precision: str,
+        device: str,
+        cache_dir: Path | None,
+        on_layers: OnLayers | None,
     ) -> None:
-        for path in (files.train, files.dev):  # hashed after they are read
+        for path in (train_path, dev_path):  # hashed after they are read
             existing_file(path, what="task data", is_read_twice=True)
-        self.files, self.precision = files, precision
+        self.train_path, self.dev_path, self.vectors_path = train_path, dev_path, vectors_path
+        self.precision = precision
         self.task = task = find_task(config.task).in_units(config.units, config.columns)
         if config.train.lowercase_share:
             check_tags_words(task, wanted=LOWERCASE_SHARE)
-        wanted, config = config.inputs, config.resolved(with_static=files.vectors is not None)
+        wanted, config = config.inputs, config.resolved(with_static=vectors_path is not None)
         self.config = config
-        _check_inputs(wanted, config.inputs, files.vectors)
+        _check_inputs(wanted, config.inputs, vectors_path)
         torch_device = pick_device(device)
         log.info("the task model computes on %s", torch_device)
         self.bilm = TaskBiLM.open(
             config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
             device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
-        self.examples = examples = read_examples(task, config, files, self.bilm)
+        self._read_examples(test_path)
         self.vectors = static = None
-        if files.vectors is not None:
-            self.vectors = VectorsReference.of(files.vectors)
-            words = task.words([*examples.train, *examples.dev])
-            static = read_vectors_of(files.vectors, words)
+        if vectors_path is not None:
+            self.vectors = VectorsReference.of(vectors_path)
+            static = read_vectors_of(vectors_path, task.words([*self.train, *self.dev]))
         with as_input_error():  # impossible widths
-            self.network = build_network(task, config, examples.labels, self.bilm, static)
+            self.network = build_network(task, config, self.labels, self.bilm, static)
         self.network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
         self.network.to(torch_device)
-        self.maker = BatchMaker(
-            config.inputs, self.bilm.char_vocab, static, bilm=self.bilm.module, device=torch_device
-        )
+
+    def _read_examples(self, test_path: Path | None) -> None:
+        """Read all examples; refuse those of another task, and labels that teach nothing."""
+        task, settings = self.task, self.config.train
+        tokenize = self.bilm.tokenizer.tokenize
+        self.train = task.read(self.train_path, training=True, tokenize=tokenize)
+        self.dev = task.read(self.dev_path, training=False, tokenize=tokenize)
+        for path, examples in ((self.train_path, self.train), (self.dev_path, self.dev)):
+            if next(task.words(examples), None) is None:
+                raise InputError(
+                    f"{path}: no example has a word; all texts are empty for the tokenizer. Is "
+                    "this the right file?"
+                )
+        self.num_given = len(self.train)
+        share = settings.lowercase_share
+        self.train += lowercase_copies(task, self.train, share=share, seed=settings.seed)
+        self.labels = task.labels(self.train)
+        if task.labels_are_answers and len(self.labels) == 1:
+            raise InputError(
+                f"{self.train_path}: every example has the label {self.labels[0]!r}: there is "
+                "nothing to learn."
+            )
+        check_labels(self.dev_path, task, self.labels, self.dev)
+        self.test = None
+        if test_path is not None:
+            self.test = task.read(test_path, training=False, tokenize=tokenize)
+            check_labels(test_path, task, self.labels, self.test)
+        warn_of_units(
+            self.train_path, task.words(self.train), task.units, self.bilm.tokenizer,
+            has_bilm=self.bilm.reference is not None,
+            option="--set units=morphemes" if "morphemes" in task.all_units else "",
+        )  # fmt: skip
 
     def identity(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""
         bilm, vectors = self.bilm.reference, self.vectors
         is_needed = self.config.inputs.sources.needs_bilm
         return {
-            "train": file_sha256(self.files.train), "dev": file_sha256(self.files.dev),
+            "train": file_sha256(self.train_path), "dev": file_sha256(self.dev_path),
             "precision": self.precision,
             "vectors": None if vectors is None else vectors.sha256,
             "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
         }  # fmt: skip
 
     def write_model(self, training: TaskTraining, run_dir: Path, *, keep_static: bool) -> None:
-        """Write the best model so far with the contents of ``task.json``."""
         assert training.state.best is not None
         dev, bilm, vectors = training.state.best.dev, self.bilm.reference, self.vectors
         metadata = {
             "elmokit_version": __version__,
             "config": to_dict(self.config),
-            "labels": self.examples.labels,
+            "labels": self.labels,
             "bilm": None if bilm is None else to_dict(bilm),
             "vectors": None if vectors is None else to_dict(vectors),
             "data": {
-                "train": str(self.files.train), "dev": str(self.files.dev),
-                "examples": self.examples.num_given,
+                "train": str(self.train_path), "dev": str(self.dev_path),
+                "examples": self.num_given,
             },
             "dev": {"metric": dev.metric, "value": dev.value, **dev.details},
         }  # fmt: skip
         best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
-        static = self.maker.static  # of the words in training and dev set
+        static = self.network.static  # of the words in training and dev set
         if static is not None and not keep_static:
             static = static.first(0)
         card = run_card(metadata, self.bilm.tokenizer, self.network.num_parameters)
@@ -285,32 +314,29 @@ class PreparedTask:
         self, *, seconds: float | None, checkpoint: Checkpoint | None
     ) -> TaskTraining:
         """Compute the layers of the examples, scale the mixtures, and return the training."""
-        settings, task, examples = self.config.train, self.task, self.examples.train
+        settings, task, examples = self.config.train, self.task, self.train
         layers_of = self.bilm.layers_of(kept=True)
         chosen = choose_examples(task, examples, share=settings.label_share, seed=settings.seed)
         # In the order of the file, so that the layers of all are kept once for all seeds.
         places = {index: place for place, index in enumerate(sorted(chosen))}
         training = Examples(task, [examples[index] for index in places], layers_of)
-        num_scaled_by = 1 if task.batched_by == "document" else SCALED_BY
-        first = training.examples[:num_scaled_by]
-        self.network.inputs.set_scales(training.batches(self.maker, first))
+        first = training.examples[: 1 if task.batched_by == "document" else SCALED_BY]
+        self.network.inputs.set_scales(training.batches(self.network, first))
         return TaskTraining(
-            self.network, self.maker, training, Examples(task, self.examples.dev, layers_of),
-            settings, order=[places[index] for index in chosen], seconds=seconds,
-            checkpoint=checkpoint,
+            self.network, training, Examples(task, self.dev, layers_of), settings,
+            order=[places[index] for index in chosen], seconds=seconds, checkpoint=checkpoint,
         )  # fmt: skip
 
     def score_test(self) -> TaskScore | None:
-        """Score the network on the test set, if there is one."""
-        test = self.examples.test
+        test, static = self.test, self.network.static
         if test is None:
             return None
-        if self.maker.static is not None and self.files.vectors is not None:
-            later = read_vectors(self.files.vectors, only=set(self.task.words(test)))
-            self.maker.static = self.maker.static.extended(later)
-            self.network.inputs.set_static(self.maker.static)
-        examples = Examples(self.task, test, self.bilm.layers_of(kept=True))
-        return score_model(self.network, self.maker, examples)
+        if static is not None and self.vectors_path is not None:
+            later = read_vectors(self.vectors_path, only=set(self.task.words(test)))
+            self.network.set_static(static.extended(later))
+        return score_model(
+            self.network, Examples(self.task, test, self.bilm.layers_of(kept=True))
+        )  # fmt: skip
 
 
 def _check_inputs(wanted: InputSettings, resolved: InputSettings, vectors: Path | None) -> None:

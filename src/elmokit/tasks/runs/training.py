@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from elmokit.config import from_dict
 from elmokit.jobs.job import Pieces
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.runs.examples import Examples, score_model, training_batches
 from elmokit.tasks.runs.run_dir import TaskTrainConfig
@@ -84,7 +83,6 @@ class TaskTraining:
     def __init__(
         self,
         model: TaskModel,
-        maker: BatchMaker,
         training: Examples,
         dev: Examples,
         config: TaskTrainConfig,
@@ -93,28 +91,30 @@ class TaskTraining:
         seconds: float | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.model, self.maker, self.training, self.dev = model, maker, training, dev
-        self.config = config
+        self.model, self.training, self.dev, self.config = model, training, dev, config
         self.order = list(range(len(training))) if order is None else order
         self.batch_size = config.batch_size or training.task.default_batch_size
         self.num_batches = -(-len(self.order) // self.batch_size)
         self.planned = Budget(steps=config.epochs * self.num_batches)
         self.budget = replace(self.planned, seconds=seconds)
-        self.optimizer = _build_optimizer(model, maker.bilm, config)
+        self.optimizer = _build_optimizer(model, config)
         self.state = TrainingState(Progress(), 0, [], 0, None, None, 0)
         self.best_weights: dict[str, Tensor] = {}
         """What is trained, in the best epoch; empty before the first."""
         if checkpoint is not None:
             with restoring(checkpoint):
-                self._restore(checkpoint)
+                source = str(checkpoint.path)
+                self.state = from_dict(TrainingState, checkpoint.metadata, source=source)
+                self.best_weights = checkpoint.carry
+                for weights in (checkpoint.carry, checkpoint.model):  # the former to check it
+                    model.load_state_dict(model.state_dict() | weights)
+                restore_optimizer(self.optimizer, checkpoint.optimizer)
         self.saved_step = self.state.progress.step
         self._started = time.monotonic() - self.state.progress.seconds
 
     def save(self, checkpoints: Pieces) -> None:
-        """Write a checkpoint."""
-        state, best = self.state, self.state.best
-        progress = replace(state.progress, seconds=self.seconds)
-        record = vars(state) | {"progress": asdict(progress)}
+        best, progress = self.state.best, replace(self.state.progress, seconds=self.seconds)
+        record = vars(self.state) | {"progress": asdict(progress)}
         if best is not None:
             dev = {name: getattr(best.dev, name) for name in ("metric", "value", "details")}
             record["best"] = vars(best) | {"dev": dev}
@@ -124,13 +124,6 @@ class TaskTraining:
         )  # fmt: skip
         self.saved_step = progress.step
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        self.state = from_dict(TrainingState, checkpoint.metadata, source=str(checkpoint.path))
-        self.best_weights = checkpoint.carry
-        for weights in (checkpoint.carry, checkpoint.model):  # the former to check its names
-            self.model.load_state_dict(self.model.state_dict() | weights)
-        restore_optimizer(self.optimizer, checkpoint.optimizer)
-
     @property
     def is_complete(self) -> bool:
         """Whether the epochs or the patience are used up."""
@@ -139,7 +132,6 @@ class TaskTraining:
 
     @property
     def seconds(self) -> float:
-        """Time of training and scoring so far."""
         return time.monotonic() - self._started
 
     def run(self, on_step: OnStep = lambda step: None) -> Iterator[EpochReport]:
@@ -148,7 +140,7 @@ class TaskTraining:
         Before every report and every call of ``on_step`` the training can be saved. When the time
         is over, the unfinished epoch is scored, too.
         """
-        cuda = [self.maker.device] if self.maker.device.type == "cuda" else []
+        cuda = [self.model.device] if self.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             while not self.is_complete:
                 try:
@@ -192,7 +184,7 @@ class TaskTraining:
         draw = random.Random(seed)
         task, examples = self.training.task, self.training.examples
         parts = [task.part(examples[index], draw) for index in batch]
-        loss = self.model.loss(self.training.batches(self.maker, parts), parts)
+        loss = self.model.loss(self.training.batches(self.model, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
     def _score(self, on_step: OnStep) -> EpochReport:
@@ -203,15 +195,15 @@ class TaskTraining:
             on_step(TaskStep("scoring dev", done, total, number))
 
         # Of the last update only the loss before it is known.
-        if not all(value.isfinite().all() for value in _trained(self.model).values()):
+        weights = _trained(self.model)
+        if not all(value.isfinite().all() for value in weights.values()):
             raise FloatingPointError("The weights are not finite.")
-        score = score_model(self.model, self.maker, self.dev, on_scored)
+        score = score_model(self.model, self.dev, on_scored)
         is_best = state.best is None or score.value > state.best.dev.value
         report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
         if is_best:
-            weights = _trained(self.model).items()
             state.best = report
-            self.best_weights = {name: value.clone() for name, value in weights}
+            self.best_weights = {name: value.clone() for name, value in weights.items()}
         state.scored_step = state.progress.step
         # An epoch that a limit of time cut short does not count, neither for patience nor against
         # it, so that a run in pieces ends where an uninterrupted one does.
@@ -232,13 +224,12 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
-def _build_optimizer(
-    model: TaskModel, bilm: nn.Module | None, config: TaskTrainConfig
-) -> torch.optim.Optimizer:
+def _build_optimizer(model: TaskModel, config: TaskTrainConfig) -> torch.optim.Optimizer:
     """Return Adam; a biLM that is trained is a group of its own, with its share of the rate."""
-    slow = [] if bilm is None else list(bilm.parameters())
-    slow_ids = {id(parameter) for parameter in slow}
-    own = [p for p in model.parameters() if p.requires_grad and id(p) not in slow_ids]
+    own, slow = [], []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (slow if name.startswith("inputs.bilm.") else own).append(parameter)
     share = config.bilm_learning_rate / config.learning_rate
     groups = [{"params": own}, {"params": slow, "rate_share": share}]
     return torch.optim.Adam([group for group in groups if group["params"]], fused=True)

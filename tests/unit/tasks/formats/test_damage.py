@@ -5,10 +5,10 @@ import json
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.tasks.formats import labeled_texts
+from elmokit.tasks import classification
+from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.labeled_texts import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.reading import read_records
 from elmokit.tasks.formats.senses import (
     read_kobest_wic,
@@ -128,7 +128,7 @@ CASES = {
     ],
 )
 def test_damage_is_told_with_its_place(write, read, content, message, monkeypatch):
-    monkeypatch.setattr(labeled_texts, "MAX_TEXT_WORDS", 5)
+    monkeypatch.setattr(classification, "MAX_TEXT_WORDS", 5)
     path = write(content, name="a.file")
     with pytest.raises(FormatError, match=rf"/a\.file.*{message}"):
         list(read(path))

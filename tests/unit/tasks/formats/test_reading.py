@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.errors import FormatError, InputError, Location
+from elmokit.errors import FormatError, Location
 from elmokit.probes.inputs import read_wic_data
+from elmokit.tasks.classification import read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
-from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
 from elmokit.tasks.formats.reading import find_split, read_examples, read_records
 from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
 from elmokit.tasks.qa import read_squad
@@ -80,16 +80,6 @@ def test_a_split_is_a_whole_part_of_a_name(tmp_path, names, suffixes, expected):
     assert find_split(tmp_path, "train", suffixes) == tmp_path / names[expected]
     with pytest.raises(FileNotFoundError, match="'dev'"):
         find_split(tmp_path, "dev")
-
-
-def test_several_files_of_a_split_and_missing_directories_are_told(tmp_path):
-    for name in ("x-train.conllu", "x-train.txt"):
-        (tmp_path / name).touch()
-    with pytest.raises(InputError, match=r"'train'.*x-train\.conllu, x-train\.txt"):
-        find_split(tmp_path, "train")
-    for name in ("none", "x-train.txt"):
-        with pytest.raises(FileNotFoundError, match=name):
-            find_split(tmp_path / name, "train")
 
 
 def fields(path):

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.tasks.classification import NliTask, SentimentTask
+from elmokit.tasks.classification import NliTask, SentimentTask, read_sentiment_trees
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.labeled_texts import read_sentiment_trees
 from elmokit.tasks.formats.senses import (
     read_kobest_wic,
     read_sense_inventory,

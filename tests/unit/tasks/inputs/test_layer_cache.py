@@ -1,14 +1,12 @@
 """Layers that are kept: computed once, whole or not at all, within a limit."""
 
 import os
-import shutil
 
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError, InputError
-from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
 from ....builders.task_models import toy_model
@@ -46,32 +44,6 @@ def test_where_the_cache_cannot_be_written_layers_last_for_the_process(
     (record,) = caplog.records
     assert str(tmp_path / "file") in record.message
     assert "XDG_CACHE_HOME" in record.message
-
-
-def test_processes_that_write_or_remove_the_same_layers_do_not_disturb(
-    embedder, tmp_path, monkeypatch
-):
-    second = []
-
-    def meanwhile(done, total):
-        if done == 2 and not second:
-            second.append(None)
-            second[0] = keep_layers(embedder, SENTENCES, tmp_path)
-
-    first = keep_layers(embedder, SENTENCES, tmp_path, on_progress=meanwhile)
-    for index in range(len(SENTENCES)):
-        np.testing.assert_array_equal(first[index], second[0][index])
-    (entry,) = tmp_path.iterdir()
-    removals = iter([shutil.rmtree])  # once
-    monkeypatch.setattr(layer_cache.os, "utime", lambda path: [one(path) for one in removals])
-    np.testing.assert_array_equal(keep_layers(embedder, SENTENCES, tmp_path)[0], first[0])
-    assert entry.exists()
-
-    def refuse(path):
-        raise PermissionError(path)
-
-    monkeypatch.setattr(layer_cache.os, "utime", refuse)  # of another user
-    np.testing.assert_array_equal(keep_layers(embedder, SENTENCES, tmp_path)[0], first[0])
 
 
 def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):

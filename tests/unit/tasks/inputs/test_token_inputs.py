@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.inputs.token_inputs import START_RMS, BatchMaker, TokenInputs
+from elmokit.tasks.inputs.token_inputs import START_RMS, TokenInputs
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -21,9 +21,9 @@ def layers_of(sentences):
 
 def build(*, static=STATIC, **settings):
     settings = full_inputs(**settings)
-    inputs = TokenInputs(settings, num_layers=3, layers_dim=4, max_characters=50, static=static)
+    inputs = TokenInputs(settings, CharVocab(), num_layers=3, layers_dim=4, static=static)
     inputs.reset_parameters(torch.Generator().manual_seed(0))
-    return inputs.eval(), BatchMaker(settings, CharVocab(), static)
+    return inputs.eval()
 
 
 def rms(values):
@@ -31,9 +31,9 @@ def rms(values):
 
 
 def test_parts_stand_side_by_side_and_padding_is_zero():
-    inputs, maker = build()
+    inputs = build()
     layers = layers_of(SENTENCES)
-    batch = maker.make(SENTENCES, layers)
+    batch = inputs.make_batch(SENTENCES, layers)
     out = inputs(batch)
     assert out.shape == (3, 3, 2 + 128 + 4)
     assert inputs.output_dim == 134
@@ -55,12 +55,12 @@ def test_parts_stand_side_by_side_and_padding_is_zero():
 def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
     embeddings, layer_norm, position
 ):
-    inputs, maker = build(
+    inputs = build(
         embeddings=embeddings, positions="both", dropout=0.5, layer_norm=layer_norm,
         static_scale="learned", characters=False,
     )  # fmt: skip
     layers = [9 * layers for layers in layers_of(SENTENCES)] if embeddings == "elmo" else None
-    batch = maker.make(SENTENCES, layers)
+    batch = inputs.make_batch(SENTENCES, layers)
     inputs.train().set_scales([batch, batch])
     inputs.eval()
     words = inputs(batch)[batch.static_ids > 1][:, : STATIC.dim]
@@ -80,11 +80,11 @@ def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
     ],
 )
 def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition, learned, expected):
-    inputs, maker = build(
+    inputs = build(
         embeddings=condition, characters=False, static=None, positions="both", layer_l2=0.5
     )
     layers = layers_of(SENTENCES)
-    out = inputs(maker.make(SENTENCES, layers))
+    out = inputs(inputs.make_batch(SENTENCES, layers))
     values = expected(layers[0].astype(np.float32))
     np.testing.assert_allclose(out[0].detach(), values, atol=1e-6)
     mixes = list(inputs.mixes.scalar_mixes)
@@ -96,47 +96,27 @@ def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition,
         assert float(inputs.penalty()) == pytest.approx(0.5 * 2 * 5 if learned else 0)
 
 
-@pytest.mark.parametrize("embeddings", ["elmo", "static_projected", "static_output"])
-@pytest.mark.parametrize(
-    ("positions", "at_input", "at_output"),
-    [("input", True, False), ("output", False, True), ("both", True, True)],
-)
-def test_a_mixture_or_what_is_in_its_place_stands_where_it_is_asked_for(
-    embeddings, positions, at_input, at_output
-):
-    inputs, maker = build(embeddings=embeddings, positions=positions)
-    layers = layers_of(SENTENCES) if embeddings == "elmo" else None
-    batch = maker.make(SENTENCES, layers)
-    dims = (0, 2) if embeddings == "static_output" else (4, 4)  # not read at the input
-    joined = inputs.join_output(torch.ones(3, 3, 5), batch)
-    assert inputs(batch).shape[2] == inputs.output_dim == 130 + dims[0] * at_input
-    assert joined.shape[2] == 5 + inputs.output_mix_dim == 5 + dims[1] * at_output
-    assert (joined[..., :5][batch.mask] == 1).all()
-    assert not joined[~batch.mask].any()
-
-
 def test_a_learning_bilm_gives_the_layers_that_it_gives_alone_and_gets_gradients():
     bilm = toy_model()
-    maker = BatchMaker(full_inputs(), bilm.char_vocab, None, bilm=bilm)
-    batch = maker.make(SENTENCES, None)
+    inputs = TokenInputs(
+        full_inputs(), bilm.char_vocab, num_layers=3, layers_dim=16, static=None, bilm=bilm
+    )
+    batch = inputs.make_batch(SENTENCES, None)
     for row, words in enumerate(SENTENCES):
         alone = bilm(bilm.encode([words])).layers[:, 0, 1:-1]  # without boundaries
         torch.testing.assert_close(batch.layers[:, row, : len(words)], alone)
         assert not batch.layers[:, row, len(words) :].any()
     batch.layers.square().sum().backward()
     assert all(float(p.grad.abs().sum()) > 0 for p in bilm.parameters())
-    assert maker.make([(), ()], None).layers.shape[1:3] == (2, 0)
+    assert inputs.make_batch([(), ()], None).layers.shape[1:3] == (2, 0)
 
 
 @pytest.mark.parametrize("num_words", [1, 30, 300, 600])
 def test_characters_of_many_words_are_those_of_each_alone(num_words):
-    inputs, maker = build(embeddings="none", static=None)
+    inputs = build(embeddings="none", static=None)
     words = tuple("강a" * (1 + number % 13) + str(number) for number in range(num_words))
-    together = inputs(maker.make([words], None))[0]
+    together = inputs(inputs.make_batch([words], None))[0]
     plain = inputs.characters(torch.from_numpy(CharVocab().encode_words(words).astype(np.int64)))
     torch.testing.assert_close(together, plain, rtol=0, atol=1e-6)
-    alone = inputs(maker.make([words[-1:]], None))[0]
+    alone = inputs(inputs.make_batch([words[-1:]], None))[0]
     torch.testing.assert_close(together[-1:], alone, rtol=0, atol=1e-6)
-
-
-# --- static vectors ------------------------------------------------------------------------------

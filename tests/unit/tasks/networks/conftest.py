@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.tasks.inputs.token_inputs import BatchMaker, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenInputs
 
 from ....builders.task_models import toy_model
 
@@ -28,16 +28,12 @@ def keep(model):
 
 @pytest.fixture
 def build(model):
-    """Return a fresh network of a task, and the maker of its batches."""
+    """Return a fresh network of a task."""
 
     def build(kind, task, settings, *, labels=(), hidden_dims=(6,)):
-        vocab = model.char_vocab
-        inputs = TokenInputs(
-            settings, num_layers=3, layers_dim=16, static=None,
-            max_characters=vocab.config.max_characters,
-        )  # fmt: skip
+        inputs = TokenInputs(settings, model.char_vocab, num_layers=3, layers_dim=16, static=None)
         network = kind(inputs, list(labels), hidden_dims, dropout=task.default_dropout)
         network.reset_parameters(torch.Generator().manual_seed(0))
-        return network, BatchMaker(settings, vocab, None)
+        return network
 
     return build

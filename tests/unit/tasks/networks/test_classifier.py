@@ -5,6 +5,7 @@ import torch
 
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.networks.classifier import ESIM
+from elmokit.text.char_vocab import CharVocab
 
 from ....builders.task_models import full_inputs
 
@@ -13,7 +14,7 @@ DIM, WIDTH = 64, 8
 
 def classifier(positions):
     settings = full_inputs(positions=positions, dropout=0.0)
-    inputs = TokenInputs(settings, num_layers=3, layers_dim=DIM, max_characters=9, static=None)
+    inputs = TokenInputs(settings, CharVocab(), num_layers=3, layers_dim=DIM, static=None)
     model = ESIM(inputs, ["yes", "no"], (WIDTH,), dropout=0.5)
     model.reset_parameters(torch.Generator().manual_seed(0))
     return model
@@ -24,9 +25,8 @@ def batch(num_words):
     return TokenBatch(
         mask=torch.ones(shape, dtype=torch.bool),
         layers=torch.ones(3, *shape, DIM),
-        char_ids=torch.ones(num_words, 9, dtype=torch.int64),
+        char_ids=torch.ones(num_words, 50, dtype=torch.int64),
         word_index=torch.arange(num_words)[None],
-        static_ids=None,
     )
 
 

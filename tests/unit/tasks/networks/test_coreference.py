@@ -1,13 +1,26 @@
-"""The network of coreference: documents → clusters."""
+"""The network of coreference; its spans and scores, against loops and concatenated vectors."""
 
+import itertools
+import math
+
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.conll import CorefDocument
-from elmokit.tasks.networks import coreference as module
-from elmokit.tasks.networks.coreference import CoreferenceModel, _join
+from elmokit.tasks.networks.coreference import (
+    AntecedentScore,
+    AntecedentScores,
+    CoreferenceModel,
+    SpanRepresentation,
+    _join,
+    distance_buckets,
+    enumerate_spans,
+    prune_spans,
+)
+from elmokit.tasks.networks.encoder import draw_weights
 from elmokit.tasks.runs.examples import Examples, predict
 
 from ....builders.task_models import full_inputs
@@ -45,32 +58,15 @@ def linking(network):
 def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_batched(
     build, keep, monkeypatch
 ):
-    network, maker = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
+    network = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
     network = linking(network)
     documents = [ANNA, KOREAN, RAIN, document("one")]
-    together = predict(network, maker, Examples(TASK, documents, keep))
+    together = predict(network, Examples(TASK, documents, keep))
     assert together[0]
-    alone = [predict(network, maker, Examples(TASK, [one], keep))[0] for one in documents]
+    alone = [predict(network, Examples(TASK, [one], keep))[0] for one in documents]
     assert alone == together
     monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 6)
-    assert predict(network, maker, Examples(TASK, documents, keep)) == together
-
-
-def test_training_keeps_all_gold_mentions_and_a_bounded_number_of_spans(build, keep, monkeypatch):
-    gold = {span for cluster in ANNA.clusters for span in cluster}
-    monkeypatch.setattr(module, "MAX_TRAINING_SPANS", len(gold) + 1)
-    network, maker = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
-    batches = Examples(TASK, [ANNA], keep).batches(maker, [ANNA])
-    kept = {}
-    for mode in (True, False):
-        network.train(mode)
-        ((_, states, embeddings),) = network._read(batches, [ANNA])
-        kept[mode] = network._choose(ANNA, states, embeddings).spans
-    assert gold <= set(kept[True])
-    assert len(gold) <= len(kept[True]) <= len(gold) + 1
-    assert kept[True] == sorted(kept[True])
-    assert len(kept[False]) == 9
-    assert not gold <= set(kept[False])  # answers are not told in prediction
+    assert predict(network, Examples(TASK, documents, keep)) == together
 
 
 @given(st.lists(st.integers(-1, 8), max_size=10))
@@ -84,3 +80,170 @@ def test_links_are_joined_to_clusters_in_text_order(links):
             groups = [joined if other in joined else groups[other] for other in range(len(links))]
     expected = {tuple(sorted(group)) for group in groups if len(group) > 1}
     assert _join(spans, links) == [[spans[at] for at in group] for group in sorted(expected)]
+
+
+# --- spans ---
+
+
+def as_pairs(starts, ends):
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+@given(lengths=st.lists(st.integers(0, 6), max_size=5), max_width=st.integers(1, 8))
+def test_enumeration_finds_every_span_within_a_sentence_and_no_other(lengths, max_width):
+    expected, offset = [], 0
+    for length in lengths:
+        expected += [
+            (offset + start, offset + end)
+            for start in range(length)
+            for end in range(start + 1, min(length, start + max_width) + 1)
+        ]
+        offset += length
+    found = enumerate_spans(torch.tensor(lengths, dtype=torch.long), max_width=max_width)
+    assert as_pairs(*found) == expected
+
+
+def test_distance_buckets_written_out():
+    edges = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 7: 5, 8: 6, 15: 6, 16: 7, 31: 7, 32: 8}
+    edges |= {63: 8, 64: 9, 65: 9, 50_000: 9}
+    assert distance_buckets(torch.tensor(list(edges))).tolist() == list(edges.values())
+
+
+def representation(*, seed=0):
+    layer = SpanRepresentation(4, 2, max_width=3, width_dim=3)
+    layer.reset_parameters(torch.Generator().manual_seed(seed))
+    return layer.double()
+
+
+def states_and_embeddings(num_tokens=6):
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(num_tokens, 4, generator=generator, dtype=torch.float64)
+    return states, torch.randn(num_tokens, 2, generator=generator, dtype=torch.float64)
+
+
+def test_vectors_of_spans_equal_a_loop():
+    layer, (states, embeddings) = representation(), states_and_embeddings()
+    starts, ends = enumerate_spans(torch.tensor([4, 2]), max_width=3)
+    found = layer(states, embeddings, starts, ends)
+    assert found.shape == (len(starts), layer.output_dim)
+    for vector, (start, end) in zip(found, as_pairs(starts, ends), strict=True):
+        weights = (states[start:end] @ layer.head_score.weight[0]).softmax(dim=0)
+        head = weights @ embeddings[start:end]
+        width = layer.width_embedding.weight[end - start]
+        expected = torch.cat((states[start], states[end - 1], head, width))
+        torch.testing.assert_close(vector, expected)
+
+
+def cross(a, b):
+    return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    num_tokens=st.integers(1, 12),
+    max_width=st.integers(1, 6),
+    num_kept=st.integers(0, 30),
+)
+def test_pruning_equals_the_greedy_choice_over_all_pairs(seed, num_tokens, max_width, num_kept):
+    generator = torch.Generator().manual_seed(seed)
+    starts, ends = enumerate_spans(torch.tensor([num_tokens]), max_width=max_width)
+    scores = torch.randint(0, 9, (len(starts),), generator=generator).float()
+    spans, kept = as_pairs(starts, ends), []
+    for index in sorted(range(len(spans)), key=lambda i: -scores[i].item()):
+        crosses = any(cross(spans[index], spans[other]) for other in kept)
+        if len(kept) < num_kept and not crosses:
+            kept.append(index)
+    found = prune_spans(scores, starts, ends, num_kept=num_kept).tolist()
+    assert found == sorted(kept, key=lambda i: spans[i])
+
+
+# --- scores --------------------------------------------------------------------------------------
+
+GENRE = 2
+INF = math.inf
+
+
+def drawn(module, seed=0):
+    """Give a module weights that matter all: also biases and unknown features."""
+    generator = torch.Generator().manual_seed(seed)
+    draw_weights([module], generator)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+    return module
+
+
+def make(num_spans, *, seed=0, span_dim=6, max_antecedents=9, **settings):
+    """Return a scorer and what it reads."""
+    generator = torch.Generator().manual_seed(seed)
+    settings |= {"max_antecedents": max_antecedents, "feature_dim": 3, "num_genres": 2}
+    scorer = drawn(AntecedentScore(span_dim, 5, **settings), seed)
+    vectors = torch.randn(num_spans, span_dim, generator=generator)
+    mentions = torch.randn(num_spans, generator=generator)
+    speakers = torch.randint(0, 3, (num_spans,), generator=generator)
+    return scorer.eval(), vectors, mentions, speakers
+
+
+def plain_score(scorer, vectors, mentions, speakers, i, j):
+    """Return the score of one pair by the equations."""
+    same = 0 if 0 in (speakers[i], speakers[j]) else 2 if speakers[i] == speakers[j] else 1
+    features = scorer.speaker.weight[same], scorer.genre.weight[GENRE]
+    distance = scorer.distance.weight[distance_buckets(torch.tensor(i - j))]
+    pair = torch.cat([vectors[i], vectors[j], vectors[i] * vectors[j], distance, *features])
+    hidden = torch.relu(scorer.second(torch.relu(scorer.first(pair))))
+    return scorer.to_score(hidden).squeeze() + mentions[i] + mentions[j]
+
+
+def whole(blocks, num_spans):
+    """Return the scores of all blocks as one matrix."""
+    scores = torch.full((num_spans, num_spans), -INF)
+    for block in blocks:
+        rows, columns = block.scores.shape
+        first, at = block.first_span, block.first_antecedent
+        scores[first : first + rows, at : at + columns] = block.scores
+    return scores
+
+
+@given(
+    num_spans=st.integers(0, 9),
+    max_antecedents=st.integers(1, 11),
+    together=st.integers(1, 10),
+    seed=st.integers(0, 1000),
+)
+def test_scores_of_blocks_are_those_of_single_pairs(num_spans, max_antecedents, together, seed):
+    scorer, *read = make(num_spans, seed=seed, max_antecedents=max_antecedents)
+    scores = whole(scorer(*read, GENRE, together=together), num_spans)
+    expected = torch.full((num_spans, num_spans), -INF)
+    for i, j in itertools.product(range(num_spans), repeat=2):
+        if 0 < i - j <= max_antecedents:
+            expected[i, j] = plain_score(scorer, *read, i, j)
+    torch.testing.assert_close(scores, expected)
+
+
+@given(
+    num_rows=st.integers(1, 5), first=st.integers(0, 5), num_antecedents=st.integers(1, 4),
+    seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_the_loss_is_that_of_all_right_antecedents_and_the_best_is_above_none(
+    num_rows, first, num_antecedents, seed
+):
+    generator = torch.Generator().manual_seed(seed)
+    start = first + 2
+    scores = torch.randn(num_rows, num_rows + 2, generator=generator, dtype=torch.float64)
+    clusters = torch.randint(0, 3, (start + num_rows,), generator=generator)
+    for row, column in itertools.product(range(num_rows), range(num_rows + 2)):
+        if not 0 < start + row - (first + column) <= num_antecedents:
+            scores[row, column] = -INF
+    block = AntecedentScores(start, first, scores)
+    loss, best = block.loss(clusters), block.best()
+    for row in range(num_rows):
+        span = start + row
+        possible = [first + c for c in range(num_rows + 2) if scores[row, c] > -INF]
+        weights = {other: math.exp(scores[row, other - first]) for other in possible}
+        right = [o for o in possible if clusters[o] == clusters[span] > 0]
+        correct = sum(weights[other] for other in right) or 1.0  # none is right
+        total = 1 + sum(weights.values())
+        assert loss[row].item() == pytest.approx(-math.log(correct / total))
+        nearest = max(weights, key=weights.get, default=-1)
+        expected = nearest if possible and weights[nearest] > 1 else -1
+        assert best[row].item() == expected

@@ -36,10 +36,10 @@ ASKED = [
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
-    network, maker = build(SpanQA, TASK, SETTINGS)
-    together = predict(network, maker, Examples(TASK, ASKED, keep))
+    network = build(SpanQA, TASK, SETTINGS)
+    together = predict(network, Examples(TASK, ASKED, keep))
     for example, answer in zip(ASKED, together, strict=True):
-        (alone,) = predict(network, maker, Examples(TASK, [example], keep))
+        (alone,) = predict(network, Examples(TASK, [example], keep))
         assert (alone.text, alone.start, alone.end) == (answer.text, answer.start, answer.end)
         assert alone.probability == pytest.approx(answer.probability, rel=1e-4)
         assert answer.text == example.context[answer.start : answer.end]
@@ -53,12 +53,12 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
 
 
 def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, keep, squad):
-    network, maker = build(SpanQA, TASK, SETTINGS)
+    network = build(SpanQA, TASK, SETTINGS)
     network.eval()
     path = squad(paragraph("a b c d", ("One ?", "b c", "d")))
     examples = TASK.read(path, training=True, tokenize=str.split)
     assert examples[0].spans == ((1, 3), (3, 4))
-    batches = Examples(TASK, examples, keep).batches(maker, examples)
+    batches = Examples(TASK, examples, keep).batches(network, examples)
     start_log_probs, end_log_probs = network._log_probs(*batches)
     expected = -(start_log_probs[0, 1] + end_log_probs[0, 2])
     torch.testing.assert_close(network.loss(batches, examples), expected)

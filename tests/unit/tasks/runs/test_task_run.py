@@ -6,7 +6,6 @@ import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -84,22 +83,6 @@ def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
         )
 
 
-def test_the_warm_state_is_recorded_kept_apart_and_read_again(train, tmp_path):
-    runs = {state: train("ner", state, inputs={"state": state}) for state in ("reset", "warm")}
-    assert len(list((tmp_path / "layers").iterdir())) == 2
-    assert written(runs["warm"])["config"]["inputs"]["state"] == "warm"
-    layers = {}
-    for state, run_dir in runs.items():
-        bilm = TaskRun.load(run_dir, cache_dir=tmp_path / "other")._bilm
-        kept, computed = (
-            bilm.layers_of(kept=kept)([("Minji", "sat")])[0] for kept in (True, False)
-        )
-        np.testing.assert_allclose(kept, computed, rtol=1e-2, atol=1e-2)
-        layers[state] = computed
-    assert (layers["reset"][:, 0] == layers["warm"][:, 0]).all()  # the token layer
-    assert (layers["reset"][:, 1:] != layers["warm"][:, 1:]).any()
-
-
 # --- static vectors -------------------------------------------------------------------------------
 
 
@@ -136,7 +119,7 @@ def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train, vect
     run = TaskRun.load(run_dir)
     vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
     list(run.predict(["the ocean"]))
-    assert run._maker.static.id_of("ocean") == 1
+    assert run._network.static.id_of("ocean") == 1
     assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
     with pytest.raises(FormatError, match="is not the file that the run was trained with"):
         TaskRun.load(run_dir).keep_vectors()
@@ -151,7 +134,7 @@ def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(train, vectors,
     run.save(tmp_path / "whole")
     vectors.unlink()
     whole = TaskRun.load(tmp_path / "whole")
-    assert set(whole._maker.static.words) == {"sat", "ocean", "night"}
+    assert set(whole._network.static.words) == {"sat", "ocean", "night"}
     assert list(whole.predict(["the ocean by night"])) == before
     assert "unseen words" not in caplog.text
 

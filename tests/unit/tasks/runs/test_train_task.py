@@ -12,7 +12,6 @@ from elmokit.errors import ConfigError, InputError, Stopped
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.runs.examples import TaskFiles
 from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import PreparedTask, train_task
@@ -162,41 +161,22 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path):
         train("run", settings={"epochs": 1}, resume=True)
 
 
-ENTITIES = "Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n"
-STATIC = InputSettings(embeddings="static")
-
-
-@pytest.fixture
-def files(tmp_path):
-    (tmp_path / "train.conll").write_text(ENTITIES, encoding="utf-8")
-    (tmp_path / "dev.conll").write_text("Bank B-LOC\nsat O\n\n", encoding="utf-8")
-    (tmp_path / "test.conll").write_text("Kim B-PER\nsat O\n\n", encoding="utf-8")
+def test_words_of_the_test_set_are_looked_up_when_it_is_scored(tmp_path):
+    paths = [tmp_path / f"{name}.conll" for name in ("train", "dev", "test")]
+    for path, text in zip(paths, ("Minji B-PER\nat O\n", "at O\n", "Kim O\n"), strict=True):
+        path.write_text(text, encoding="utf-8")
     vectors = tmp_path / "vectors.txt"
-    vectors.write_text("minji 1 0\nsat 0 1\nbank 1 1\nkim 2 2\nriver 3 3\n", encoding="utf-8")
-    return TaskFiles(
-        train=tmp_path / "train.conll", dev=tmp_path / "dev.conll", test=tmp_path / "test.conll",
-        vectors=vectors,
-    )  # fmt: skip
-
-
-def prepare(files, inputs=STATIC, **train):
+    vectors.write_text("minji 1 0\nkim 2 2\nriver 3 3\n", encoding="utf-8")
     config = TaskRunConfig(
-        task="ner", hidden_dims=(4,), inputs=inputs, train=TaskTrainConfig(epochs=1, **train)
-    )
-    return PreparedTask(
-        config, files, model=None, precision="fp32", device="cpu", cache_dir=None,
+        task="ner", hidden_dims=(4,), inputs=InputSettings(embeddings="static")
+    )  # fmt: skip
+    prepared = PreparedTask(
+        config, *paths, vectors, model=None, precision="fp32", device="cpu", cache_dir=None,
         on_layers=None,
     )  # fmt: skip
-
-
-def test_words_of_the_test_set_are_looked_up_when_it_is_scored(files):
-    prepared = prepare(files)
-    assert "kim" not in prepared.maker.static.words
-    score = prepared.score_test()
-    assert score is not None
-    assert score.metric == "span F1"
-    assert "kim" in prepared.maker.static.words
-    assert "river" not in prepared.maker.static.words
+    assert list(prepared.network.static.words) == ["minji"]
+    assert prepared.score_test().metric == "span F1"
+    assert list(prepared.network.static.words) == ["minji", "kim"]
 
 
 def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypatch):
@@ -211,12 +191,3 @@ def test_only_the_layers_of_sentences_that_are_read_are_computed(train, monkeypa
     for name in ("run", "again"):
         train(name, settings={"epochs": 1, "label_share": 0.3})
     assert computed == [3, 10]
-
-
-def test_files_of_other_labels_are_refused_before_training(files):
-    for name in ("dev", "test"):
-        before = getattr(files, name).read_text(encoding="utf-8")
-        getattr(files, name).write_text("Minji B-GPE\nsat O\n\n", encoding="utf-8")
-        with pytest.raises(InputError, match=rf"{name}\.conll"):
-            prepare(files)
-        getattr(files, name).write_text(before, encoding="utf-8")

@@ -2,6 +2,7 @@ import itertools
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,6 @@ import torch
 
 from elmokit.errors import InputError, Location
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.token_inputs import BatchMaker
 from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs import examples as examples_module
@@ -20,14 +19,12 @@ from elmokit.tasks.runs.examples import (
     Examples,
     check_labels,
     choose_examples,
-    lowercase_copies,
-    prediction_batches,
+    predict,
     training_batches,
 )
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
-from elmokit.text.char_vocab import CharVocab
 
 from ....builders.squad_data import paragraph
 
@@ -63,27 +60,17 @@ def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_ou
     assert 0 not in choose_examples(task, made, share=1.0, seed=0)
 
 
-def sentence_of(*words):
-    place = Location(path=Path("x"), line=1)
-    return TaggedSentence(tokens=words, tags=("X",) * len(words), location=place)
-
-
-def test_a_share_of_the_sentences_is_read_in_lower_case_too():
-    given = [sentence_of("In", f"Oslo{n}") for n in range(40)] + [sentence_of("in", "it")] * 60
-    copies = lowercase_copies(PosTask(), given, share=0.5, seed=3)
-    assert copies == lowercase_copies(PosTask(), given, share=0.5, seed=3)
-    assert 10 < len(copies) < 30  # those without capitals are not repeated
-    originals = {one.tokens[1].lower() for one in given}
-    assert all(one.tokens[0] == "in" and one.tokens[1] in originals for one in copies)
-    assert {one.tags for one in copies} == {("X", "X")}
-    assert lowercase_copies(PosTask(), given, share=0.0, seed=0) == []
-    every = lowercase_copies(PosTask(), given, share=1.0, seed=0)
-    assert len(every) == 40
-
-
 def test_prediction_batches_are_bounded_in_words():
     held = examples([1, 5000, 3000, 10, 10])
-    assert list(prediction_batches(held)) == [[0, 3, 4], [2], [1]]
+    batches = []
+
+    def answer(_, part, *, with_probs):
+        batches.append([len(example.tokens) for example in part])
+        return batches[-1]
+
+    model = SimpleNamespace(make_batch=lambda sentences, layers: None, answer=answer)
+    assert predict(model, held) == [1, 5000, 3000, 10, 10]
+    assert batches == [[1, 10, 10], [3000], [5000]]
 
 
 class DocumentTask(PosTask):
@@ -112,17 +99,17 @@ def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
     monkeypatch.setattr(examples_module, "PREDICTION_WORDS", 12)
     held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
     assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
-    maker = BatchMaker(InputSettings(), CharVocab(), None)
-    batches = held.batches(maker, held.examples)
+    network = SimpleNamespace(make_batch=lambda sentences, layers: (sentences, layers))
+    batches = held.batches(network, held.examples)
     # padded to 2 · 3, 5, 20, 3 · 4, 4 words: never more than 12 but for one sentence
-    sizes = [batch.mask.sum(dim=1).tolist() for batch in batches]
+    sizes = [[len(words) for words in sentences] for sentences, _ in batches]
     assert sizes == [[3, 2], [5], [20], [1, 4, 4], [4]]
-    read = torch.cat([batch.layers[0, :, :, 0][batch.mask] for batch in batches])
-    expected = [[0] * 3, [1] * 2, [2] * 5, [3] * 20, [4], [5] * 4, [6] * 4, [7] * 4]
-    assert read.tolist() == [float(index) for group in expected for index in group]
-    assert held.batches(maker, held.examples[1:2]) == []
-    (part,) = held.batches(maker, [held.examples[0][1:]])
-    assert part.layers[0, :, 0, 0].tolist() == [1, 2]
+    read = [layers for _, batch in batches for layers in batch]
+    assert [int(layers[0, 0, 0]) for layers in read] == list(range(8))
+    assert [len(layers) for layers in read] == [size for batch in sizes for size in batch]
+    assert held.batches(network, held.examples[1:2]) == []
+    ((_, part),) = held.batches(network, [held.examples[0][1:]])
+    assert [int(layers[0, 0, 0]) for layers in part] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -145,15 +132,16 @@ def test_labels_that_the_training_set_lacks_are_told_and_only_such_labels_refuse
 
 
 class Counter(TaskModel):
-    """Its only weight counts the updates; what it draws is kept."""
+    """Its only weight counts the updates."""
 
     def __init__(self):
         torch.nn.Module.__init__(self)
         self.updates = torch.nn.Parameter(torch.zeros(()))
-        self.drawn = []
+
+    def make_batch(self, sentences, layers):
+        return None
 
     def loss(self, batches, examples):
-        self.drawn.append(float(torch.rand(())))
         return self.updates * 1.0
 
     def predict(self, batches, examples):
@@ -172,8 +160,7 @@ def run_scripted(monkeypatch, scores, **settings):
     model = Counter()
     config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
     held = examples([1, 1, 1])
-    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
-    return model, list(TaskTraining(model, maker, held, held, config).run())
+    return model, list(TaskTraining(model, held, held, config).run())
 
 
 @pytest.mark.parametrize(
@@ -195,46 +182,16 @@ def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch, scor
     assert not model.training
 
 
-def test_what_is_drawn_depends_on_the_seed_alone_and_the_callers_state_is_put_back(monkeypatch):
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    first, _ = run_scripted(monkeypatch, [1.0] * 6)
-    assert torch.equal(torch.rand(3), expected)
-    second, _ = run_scripted(monkeypatch, [1.0] * 6)
-    other, _ = run_scripted(monkeypatch, [1.0] * 6, seed=1)
-    assert first.drawn == second.drawn != other.drawn
-    assert len(set(first.drawn)) == len(first.drawn)
-
-
 class Broken(Counter):
     def loss(self, batches, examples):
         return self.updates * float("nan")
 
 
-class Overflows(Counter):
-    def __init__(self):
-        super().__init__()
-        self.other = torch.nn.Parameter(torch.zeros(1))
-
-    def loss(self, batches, examples):
-        self.updates.data.fill_(float("inf"))
-        return 0 * self.other.sum()
-
-
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        (Broken, "loss"),
-        (Overflows, "weights"),  # never scored
-    ],
-)
-def test_what_is_not_finite_names_the_settings_of_a_task(model, what):
-    maker = BatchMaker(InputSettings(embeddings="none"), CharVocab(), None)
+def test_what_is_not_finite_names_the_settings_of_a_task():
     held = examples([1])
-    message = rf"{what} .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
+    message = r"loss .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
     with pytest.raises(FloatingPointError, match=message):
-        list(TaskTraining(model(), maker, held, held, TaskTrainConfig()).run())
+        list(TaskTraining(Broken(), held, held, TaskTrainConfig()).run())
 
 
 ROLES = {
