@@ -70,13 +70,13 @@ def build(model_dir):
     ids=str,
 )
 def test_a_classifier_answers_as_its_network(inputs, build):
-    network, maker, frozen, held = build("sentiment", hidden_dims=(6,), **inputs)
-    expected = predict(network, maker, held, with_probs=True)
-    answers = predict(frozen, frozen, held, with_probs=True)
+    network, frozen, held = build("sentiment", hidden_dims=(6,), **inputs)
+    expected = predict(network, held, with_probs=True)
+    answers = predict(frozen, held, with_probs=True)
     assert [label for label, _ in answers] == [label for label, _ in expected]
     for (_, probs), (_, other_probs) in zip(answers, expected, strict=True):
         assert probs == pytest.approx(other_probs, abs=1e-5)
-    assert predict(frozen, frozen, held) == [label for label, _ in expected]
+    assert predict(frozen, held) == [label for label, _ in expected]
     assert frozen.num_parameters == network.num_parameters
 
 
