@@ -28,8 +28,8 @@ SOURCES = {
     "text": ("text/*",),
     "metrics": ("metrics/*",),
     "jobs": (
-        "jobs/*", "files/temporary.py", "files/changes.py", "training/run_dir.py",
-        "training/loop.py", "training/signals.py", "embed/job.py", "embed/part_store.py",
+        "jobs/*", "files/temporary.py", "training/checkpoints.py", "embed/job.py",
+        "embed/part_store.py",
     ),
     "corpus": ("corpus/packing.py", "corpus/stream.py"),
 }  # fmt: skip

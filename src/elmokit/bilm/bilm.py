@@ -199,10 +199,8 @@ class BiLM(nn.Module):
         """Run both stacks over the token layer's vectors, which are 0 at padded positions."""
         lengths = lengths_of(mask)
         if state is None:
-            weight = self.forward_layers[0].get_parameter("input_weight")
-            state = BiLMState.zeros(
-                self.config.lstm, len(mask), device=weight.device, dtype=weight.dtype
-            )
+            lstm, weight = self.config.lstm, self.forward_layers[0].get_parameter("input_weight")
+            state = BiLMState.zeros(lstm, len(mask), device=weight.device, dtype=weight.dtype)
         state = state.rows(slice(0, len(mask)))
         forward, forward_state = self.run_direction(
             "forward", tokens, state=state.direction("forward"), mask=mask
@@ -225,13 +223,10 @@ class BiLM(nn.Module):
         is_tensor = isinstance(ids, Tensor)
         is_integer = is_tensor and not ids.is_floating_point() and ids.dtype != torch.bool
         if not is_integer or ids.dim() != 2 + len(row) or ids.shape[2:] != row:
-            name, expected = (
-                "char_ids" if row else "word_ids",
-                ", ".join(("B", "T", *map(str, row))),
-            )
+            name, shape = ("char_ids", f"B, T, {row[0]}") if row else ("word_ids", "B, T")
             got = f"{ids.dtype}, {tuple(ids.shape)}" if is_tensor else type(ids).__name__
             raise (ValueError if is_integer else TypeError)(
-                f"`{name}` must be a tensor of integers of shape ({expected}), got {got}.\n"
+                f"`{name}` must be a tensor of integers of shape ({shape}), got {got}.\n"
                 "model.encode(sentences) makes it."
             )
         if state is not None and state.num_rows < len(ids):

@@ -34,11 +34,8 @@ class Highway(nn.Module):
             nn.init.normal_(linear.weight, std=std, generator=generator)
             nn.init.constant_(linear.bias, bias)
 
-    def gate(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
-        return torch.sigmoid(self.carry(x))
-
     def forward(self, x: Float[Tensor, "U F"]) -> Float[Tensor, "U F"]:
-        gate = self.gate(x)
+        gate = torch.sigmoid(self.carry(x))
         return gate * torch.relu(self.transform(x)) + (1 - gate) * x
 
 
@@ -68,8 +65,7 @@ class CharTokenEncoder(nn.Module):
         self.padding_id = padding_id(lexicon)
         num_chars = NUM_CHARS if lexicon is None else lexicon.character_rows
         self.char_embedding = nn.Embedding(num_chars, config.embedding_dim, padding_idx=0)
-        self.word_embedding: nn.Embedding | None = None
-        word_dim = 0
+        word_dim, self.word_embedding = 0, None
         if lexicon is not None:
             word_dim = lexicon.word_dim
             self.word_embedding = nn.Embedding(lexicon.word_rows, word_dim, padding_idx=0)
@@ -85,13 +81,9 @@ class CharTokenEncoder(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights from the original's distributions (bilm-tf, training graph)."""
-        nn.init.uniform_(self.char_embedding.weight, -1.0, 1.0, generator=generator)
-        with torch.no_grad():
-            self.char_embedding.weight[0] = 0
+        _reset_embedding(self.char_embedding, generator)
         if self.word_embedding is not None:
-            nn.init.uniform_(self.word_embedding.weight, -1.0, 1.0, generator=generator)
-            with torch.no_grad():
-                self.word_embedding.weight[0] = 0
+            _reset_embedding(self.word_embedding, generator)
         for convolution, width in self._filters():
             if self.config.activation == "relu":
                 nn.init.uniform_(convolution.weight, -0.05, 0.05, generator=generator)
@@ -115,22 +107,19 @@ class CharTokenEncoder(nn.Module):
                 f"`char_ids` must have rows of {row_length}, got shape {tuple(char_ids.shape)}"
             )
         answers = self.responses(char_ids[:, : self.max_characters])
-        pooled = torch.cat([answer.max(dim=1).values for answer in answers], dim=1)
+        pooled = torch.cat([answer.max(dim=1).values for answer in answers], dim=1)  # (U, F)
         return self.finish(pooled, char_ids)
 
     def finish(
         self, pooled: Float[Tensor, "U F"], char_ids: Int[Tensor, "U C"]
     ) -> Float[Tensor, "U D"]:
         """Encode tokens whose filters have the maxima ``pooled``: all that follows the maximum."""
-        x = self.activate(pooled)
+        x = torch.relu(pooled) if self.config.activation == "relu" else torch.tanh(pooled)
         for highway in self.highways:
             x = highway(x)
         if self.word_embedding is not None:
             x = torch.cat((self.word_embedding(char_ids[:, -1].long()), x), dim=1)
         return x if self.projection is None else self.projection(x)
-
-    def activate(self, pooled: Float[Tensor, "*X"]) -> Float[Tensor, "*X"]:
-        return torch.relu(pooled) if self.config.activation == "relu" else torch.tanh(pooled)
 
     def responses(self, char_ids: Int[Tensor, "U X"]) -> Iterator[Float[Tensor, "U P N"]]:
         """Yield, for each filter width, what its N filters answer to the P windows of the rows."""
@@ -156,10 +145,14 @@ class WordTokenEncoder(nn.Module):
         self.embedding = nn.Embedding(num_words + 1, output_dim, padding_idx=0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw vectors from U(-1, 1), as the original does."""
-        nn.init.uniform_(self.embedding.weight, -1.0, 1.0, generator=generator)
-        with torch.no_grad():
-            self.embedding.weight[0] = 0
+        _reset_embedding(self.embedding, generator)
 
     def forward(self, word_ids: Int[Tensor, " U"]) -> Float[Tensor, "U D"]:
-        return functional.embedding(word_ids.long(), self.embedding.weight, padding_idx=0)
+        return self.embedding(word_ids.long())
+
+
+@torch.no_grad()
+def _reset_embedding(embedding: nn.Embedding, generator: torch.Generator) -> None:
+    """Draw vectors from U(-1, 1), as the original does; that of padding is 0."""
+    nn.init.uniform_(embedding.weight, -1.0, 1.0, generator=generator)
+    embedding.weight[0] = 0

@@ -35,15 +35,13 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = torch.zeros(num_layers)
-        if initial_weights is not None:
-            values = torch.tensor(list(initial_weights), dtype=torch.float32)
+        values = torch.tensor([0.0] * num_layers if initial_weights is None else initial_weights)
         if len(values) != num_layers:
             raise ValueError(f"`initial_weights` must hold {num_layers} values, got {len(values)}.")
         if isinstance(layer_norm, bool):
             layer_norm = "token" if layer_norm else "none"
         self.layer_norm: LayerNorm = check_choice(layer_norm, LayerNorm, name="layer_norm")
-        self.mix_weights = nn.Parameter(values, requires_grad=trainable)
+        self.mix_weights = nn.Parameter(values.float(), requires_grad=trainable)
         self.gamma = nn.Parameter(torch.ones(()))
 
     def forward(

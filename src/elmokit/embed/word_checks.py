@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.errors import MissingExtraError
 from elmokit.inference.contexts import NUM_BOUNDARIES, DistinctTokens
-from elmokit.inference.frozen_bilm import MAX_CHARACTERS
+from elmokit.inference.frozen_bilm import MAX_CACHED_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -79,7 +79,7 @@ class WordChecks:
             self._num_listed += len(words)
             for word in words:
                 # most words end in a letter, which is quicker to ask than the pattern
-                may_be_glued = not word[-1:].isalnum() and len(word) <= MAX_CHARACTERS
+                may_be_glued = not word[-1:].isalnum() and len(word) <= MAX_CACHED_CHARACTERS
                 if may_be_glued and _GLUED.search(word):
                     self._glued[word] += 1
 

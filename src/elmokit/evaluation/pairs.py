@@ -5,7 +5,6 @@ adds both. Accuracies have intervals by bootstrap over the pairs. Source: Warsta
 (BLiMP), who compare whole sentences.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +14,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from elmokit.errors import InputError, Location, shown
+from elmokit.evaluation.tables import table_records
 from elmokit.evaluation.text_scorer import TextScorer
-from elmokit.files.lines import csv_rows, numbered_lines
+from elmokit.files.json_files import parse_json
+from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -119,30 +120,13 @@ def read_pairs(path: Path, *, good: str = "sentence_good", bad: str = "sentence_
 
 
 def _records(path: Path) -> Iterator[tuple[Location, dict[str, Any]]]:
-    lines = numbered_lines(path)
-    if plain_suffix(path) in (".jsonl", ".json", ".ndjson"):
-        for number, line in lines:
-            location = Location(path=path, line=number)
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise location.error(f"invalid JSON: {error}. A pair is a line.") from error
-            if not isinstance(record, dict):
-                raise location.error(f"expected a JSON object a line, got {shown(record)}.")
-            yield location, record
+    if plain_suffix(path) not in (".jsonl", ".json", ".ndjson"):
+        yield from table_records(path)
         return
-    rows = ((number, line.split("\t")) for number, line in lines if line.strip())
-    if plain_suffix(path) == ".csv":
-        rows = csv_rows(path, (line for _, line in lines))
-    _, header = next(rows, (0, []))
-    for number, row in rows:
-        location = Location(path=path, line=number)
-        if row and len(row) != len(header):
-            raise location.error(f"{len(row)} columns, but the header has {len(header)}.")
-        if row:
-            yield location, dict(zip(header, row, strict=True))
+    for number, line in numbered_lines(path):
+        if line.strip():
+            location = Location(path=path, line=number)
+            yield location, parse_json(line, source=location, advice="A pair is a line.")
 
 
 def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> PairScores:

@@ -23,6 +23,11 @@ from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sen
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
+log = logging.getLogger(__name__)
+
+MUCH_UNKNOWN = 0.3
+"""Share of unknown words above which a perplexity is misleading; 0.05 is usual in the domain."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PerplexityReport:
@@ -78,6 +83,27 @@ class PerplexityCounter:
     spelling_nats: float = 0.0
     """-ln p of the spellings of unknown words, of one direction."""
 
+    def add(self, scored: ScoredSentences) -> None:
+        """Add scored sentences to the sums, in fp64: a text has millions of targets."""
+        self.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
+        self.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
+        self.spelling_nats += float(scored.spelling.sum())
+        tokens = scored.tokens
+        # a sentence end is no unknown word, also where the vocabulary has none
+        is_unknown = np.concatenate([
+            np.append(scored.is_unknown[sentence[1:-1]], False) for sentence in tokens.sentences
+        ])  # fmt: skip
+        both = scored.nats["forward"][is_unknown] + scored.nats["backward"][is_unknown]
+        self.unknown_nats += float(both.sum(dtype=np.float64)) / 2
+        self.unknown_words += int(is_unknown.sum())
+        num_bytes = np.array([len(word.encode("utf-8", "ignore")) for word in tokens.words])
+        for sentence in tokens.sentences:
+            words = sentence[1:-1]
+            self.sentences += 1
+            self.tokens += len(words) + 1
+            self.text_bytes += int(num_bytes[words].sum())
+            self.unknown_bytes += int(num_bytes[words[scored.is_unknown[words]]].sum())
+
     def report(
         self, *, vocabulary: int, state: str, precision: str = "fp32", is_spelled: bool = False
     ) -> PerplexityReport:
@@ -106,12 +132,6 @@ class PerplexityCounter:
 
 def _exp(nats: float) -> float:
     return math.exp(nats) if nats < 700 else math.inf
-
-
-log = logging.getLogger(__name__)
-
-MUCH_UNKNOWN = 0.3
-"""Share of unknown words above which a perplexity is misleading; 0.05 is usual in the domain."""
 
 
 def perplexity(
@@ -151,29 +171,6 @@ def perplexity(
     return perplexity_of_words(scorer, words, on_sentences)
 
 
-def count(scored: ScoredSentences, counter: PerplexityCounter) -> None:
-    # In fp64, because a text has millions of targets.
-    """Add scored sentences to the sums."""
-    counter.forward_nats += float(scored.nats["forward"].sum(dtype=np.float64))
-    counter.backward_nats += float(scored.nats["backward"].sum(dtype=np.float64))
-    counter.spelling_nats += float(scored.spelling.sum())
-    tokens = scored.tokens
-    # a sentence end is no unknown word, also where the vocabulary has none
-    is_unknown = np.concatenate([
-        np.append(scored.is_unknown[sentence[1:-1]], False) for sentence in tokens.sentences
-    ])  # fmt: skip
-    both = scored.nats["forward"][is_unknown] + scored.nats["backward"][is_unknown]
-    counter.unknown_nats += float(both.sum(dtype=np.float64)) / 2
-    counter.unknown_words += int(is_unknown.sum())
-    num_bytes = np.array([len(word.encode("utf-8", "ignore")) for word in tokens.words])
-    for sentence in tokens.sentences:
-        words = sentence[1:-1]
-        counter.sentences += 1
-        counter.tokens += len(words) + 1
-        counter.text_bytes += int(num_bytes[words].sum())
-        counter.unknown_bytes += int(num_bytes[words[scored.is_unknown[words]]].sum())
-
-
 def perplexity_of_files(
     scorer: TextScorer,
     tokenizer: Tokenizer,
@@ -199,7 +196,7 @@ def perplexity_of_words(
     """Score sentences of words; see `perplexity`."""
     counter = PerplexityCounter()
     for scored in scorer.score(sentences, on_sentences=on_sentences):
-        count(scored, counter)
+        counter.add(scored)
     return report_of(counter, scorer)
 
 

@@ -1,25 +1,83 @@
 """Reading times: how much a model's surprisal says about how long people look at a word.
 
-Surprisal and entropy are those of typed words. The gain of a predictor is how much better a linear
-regression with it predicts words of sentences that it was not fitted on, in nats of Gaussian
-log-likelihood a word and in points of R². Source: Goodkind and Bicknell 2018; Wilcox et al. 2020
-(out-of-sample gains).
+Surprisal and entropy are those of typed words; what they are worth is their gain over a baseline
+of length, frequency and position (`elmokit.evaluation.regression`).
 """
 
-import math
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from elmokit.errors import InputError, shown
-from elmokit.evaluation.surprisal import TypedWord
+from elmokit.evaluation.regression import Gain, gain, groups_of
+from elmokit.evaluation.surprisal import TypedWord, typed_words
+from elmokit.evaluation.tables import Table, sentences_of_items
 from elmokit.shapes import Bool, Float, Int
+from elmokit.weights.model_files import models_over_training
+from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
-NUM_ROUNDS = 2000
-NUM_FOLDS = 10
-MIN_SENTENCES = 2 * NUM_FOLDS
+FIGURES = ("forward", "backward", "forward_entropy")
+"""Fields of a typed word that predict its reading time."""
+BOTH = "both directions"
+
+Columns = dict[str, np.ndarray]
+"""(N,), or (N, 1 + spill) with the words before, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """What a table of reading times holds, and what is predicted from what."""
+
+    measures: Sequence[str]
+    """Columns of reading times or amplitudes."""
+    word: str = "word"
+    position: str = "position"
+    first_position: int = 1
+    """Whether positions count from 0 or 1."""
+    sentence: str | None = None
+    """Column of the whole sentence; none: the words of an item are its text."""
+    item: str = "item"
+    frequency: str | None = None
+    """Column of log frequencies; none: the logarithm of the rank in the model's vocabulary."""
+    against: Sequence[str] = ()
+    """Columns of further predictors."""
+    spill: int = 1
+    """Words before each whose predictors count, too."""
+    final: bool = False
+    """Whether the last words of sentences count."""
+    state: str = "warm"
+    """As for `surprisal`; ``carry``: forward, from the sentence before in the same item."""
+    scoring: Mapping[str, Any] = field(default_factory=dict)
+    """Further options of `typed_words`."""
+
+
+Gains = dict[str, dict[str, Gain]]
+"""By measure, then by predictor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingReport:
+    words: int
+    left_out: int
+    sentences: int
+    held_out_by: str
+    """``item`` or ``sentence``."""
+    num_groups: int
+    unknown: float
+    """Share of the words outside the vocabulary."""
+    spelled: bool
+    gains: Gains
+    over_training: dict[str, tuple[int, Gains]]
+    """Of the models kept in training, the given one last: words read, and gains."""
+    metadata: dict[str, Any]
+    header: list[str]
+    rows: list[list[Any]]
+    """The words with all their predictors."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +91,103 @@ class Observations:
     """The words before, the nearest first."""
 
     def keep(self, rows: Bool[np.ndarray, " N"]) -> "Observations":
-        chosen = np.flatnonzero(rows).tolist()
+        numbers = np.flatnonzero(rows).tolist()
         return Observations(
-            [self.words[row] for row in chosen], self.sentence[rows], self.position[rows],
-            [self.before[row] for row in chosen],
+            [self.words[row] for row in numbers], self.sentence[rows], self.position[rows],
+            [self.before[row] for row in numbers],
         )  # fmt: skip
+
+
+def reading_gains(
+    model: str, path: Path, options: ReadingOptions, *, kept: bool = False
+) -> ReadingReport:
+    """Return how much a model says about the reading times of a table.
+
+    ``kept``: also of the models that were kept while it was trained.
+    """
+    if options.state == "carry" and options.sentence is not None:
+        raise InputError("--state carry needs items: give --item instead of --sentence.")
+    table, spill = Table(path), options.spill
+    texts, located = _texts_of(table, options)
+    curve = models_over_training(model) if kept else {model: 0}
+    loaded = open_bilm(model)
+    words = _observed(loaded, table, texts, located, options)
+    measures = {name: table.numbers(name) for name in options.measures}
+    others = {name: table.numbers(name) for name in options.against}
+    frequencies = _frequencies(loaded, table, options)
+    lengths = np.array([float(len(_plain(word))) for word in table[options.word]])
+    needed = np.stack([*measures.values(), *others.values(), frequencies])
+    is_kept = np.array([options.final or not word.is_last for word in words.words])
+    usable = np.logical_and(~np.isnan(needed).any(axis=0), is_kept)
+    if not usable.any():
+        raise InputError(f"{path}: no row has all of the columns.")
+    base = {
+        name: _with_spill(column, words, spill)
+        for name, column in (("length", lengths), ("frequency", frequencies))
+    }
+    place = words.position[:, None].astype(float)
+    baseline = np.concatenate([*base.values(), place], axis=1)[usable]
+    own = words.keep(usable)
+    predictors = _predictors(own, spill) | {
+        name: _with_spill(column, words, spill)[usable] for name, column in others.items()
+    }
+    items = None if options.sentence is not None else np.array(table[options.item])[usable].tolist()
+    groups, group_name = groups_of(own.sentence, items)
+
+    def gains_of(predictors: Columns) -> Gains:
+        return {
+            measure: {
+                name: gain(values[usable], baseline, columns, groups)
+                for name, columns in predictors.items()
+            }
+            for measure, values in measures.items()
+        }
+
+    gains, over_training = gains_of(predictors), {}
+    for earlier, words_read in curve.items():
+        if earlier != model:
+            observed = _observed(open_bilm(earlier), table, texts, located, options)
+            over_training[earlier] = words_read, gains_of(_predictors(observed.keep(usable), spill))
+    figures = {name: column[usable] for name, column in {**measures, **others, **base}.items()}
+    figures |= {name: predictors[name] for name in FIGURES}
+    header, rows = _tidy(own, figures)
+    return ReadingReport(
+        words=int(usable.sum()), left_out=int((~usable).sum()), sentences=len(texts),
+        held_out_by=group_name, num_groups=len(set(groups.tolist())),
+        unknown=float(np.mean([word.is_unknown for word in own.words])),
+        spelled=any(word.spelling is not None for word in own.words),
+        gains=gains, over_training=over_training | {model: (curve[model], gains)},
+        metadata=loaded.metadata(), header=header, rows=rows,
+    )  # fmt: skip
+
+
+def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[tuple[int, int]]]:
+    """Return the sentences of a table, and for each row its sentence and its place there."""
+    order = table.places(options.position, first=options.first_position).tolist()
+    if options.sentence is None:
+        return sentences_of_items(table[options.item], table[options.word], order)
+    numbers: dict[str, int] = {}
+    located = [
+        (numbers.setdefault(text, len(numbers)), place)
+        for text, place in zip(table[options.sentence], order, strict=True)
+    ]
+    return list(numbers), located
+
+
+def _observed(
+    model: StoredBiLM,
+    table: Table,
+    texts: Sequence[str],
+    located: Sequence[tuple[int, int]],
+    options: ReadingOptions,
+) -> Observations:
+    items, state = None, options.state
+    if state == "carry":
+        pairs = zip(located, table[options.item], strict=True)
+        names = {number: name for (number, _), name in pairs}
+        items, state = [names[number] for number in range(len(texts))], "warm"
+    typed = typed_words(model, texts, items=items, state=state, **options.scoring)
+    return observe(typed, located, table[options.word], spill=options.spill)
 
 
 def observe(
@@ -76,111 +226,65 @@ def _bare(text: str) -> str:
     return text.strip(signs).lower()
 
 
-def columns_of(
-    observations: Observations, names: Sequence[str], *, spill: int
+def _plain(word: str) -> str:
+    """Return a word without punctuation around it, as the vocabulary has it."""
+    return re.sub(r"^\W+|\W+$", "", word) or word
+
+
+def _frequencies(
+    model: StoredBiLM, table: Table, options: ReadingOptions
+) -> Float[np.ndarray, " N"]:
+    if options.frequency is not None:
+        return table.numbers(options.frequency)
+    assert model.word_vocab is not None
+    ids = model.word_vocab.encode([_plain(word) for word in table[options.word]])
+    return np.log10(ids + 1.0)
+
+
+def _predictors(words: Observations, spill: int) -> Columns:
+    """Return the columns that come from the model."""
+    columns = {name: columns_of(words, name, spill=spill) for name in FIGURES}
+    both = np.concatenate([columns["forward"], columns["backward"]], axis=1)
+    return {**columns, BOTH: both}
+
+
+def columns_of(observations: Observations, name: str, *, spill: int) -> Float[np.ndarray, "N K"]:
+    """Return an attribute of the words, and of the words before them."""
+    own = [float(getattr(word, name)) for word in observations.words]
+    # the mean where there is no word before: no word is not an unsurprising one
+    mean, rows = float(np.mean(own)), observations.before
+    before = [
+        [float(getattr(row[back], name)) if back < len(row) else mean for row in rows]
+        for back in range(spill)
+    ]
+    return np.array([own, *before]).T
+
+
+def _with_spill(
+    column: Float[np.ndarray, " N"], words: Observations, spill: int
 ) -> Float[np.ndarray, "N K"]:
-    """Return attributes of the words, and of the words before them."""
-    columns = []
-    for name in names:
-        own = [float(getattr(word, name)) for word in observations.words]
-        # the mean where there is no word before: no word is not an unsurprising one
-        mean = float(np.mean(own))
-        columns.append(own)
-        for back in range(spill):
-            rows = observations.before
-            columns.append(
-                [float(getattr(row[back], name)) if back < len(row) else mean for row in rows]
-            )
-    return np.array(columns).T.reshape(len(observations.words), len(columns))
+    """Return a column of the table and those of the words before; its mean where there is none."""
+    places = list(zip(words.sentence.tolist(), words.position.tolist(), strict=True))
+    at = dict(zip(places, column.tolist(), strict=True))
+    mean = float(np.nanmean(column))
+    columns = [column]
+    for back in range(1, spill + 1):
+        before = [at.get((number, place - back), mean) for number, place in places]
+        columns.append(np.nan_to_num(np.array(before, dtype=float), nan=mean))
+    return np.stack(columns, axis=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gain:
-    """What a predictor adds to the baseline, on words of sentences that were not fitted."""
-
-    nats: float
-    """Log-likelihood a word, with minus without the predictor."""
-    low: float
-    """95 % interval by bootstrap over the groups."""
-    high: float
-    r2_points: float
-    """R² out of sample, in percent, with minus without the predictor."""
-    slope: float
-    """Change of the measure for each bit of the predictor, fitted on all words."""
-
-
-def groups_of(
-    sentence: Int[np.ndarray, " N"], item: Sequence[str] | None
-) -> tuple[Int[np.ndarray, " N"], str]:
-    """Return the number of what is held out together, and its name."""
-    # words of one item (a story) are no independent evidence; fewer items cannot be held out
-    if item is not None:
-        names, numbers = np.unique(list(item), return_inverse=True)
-        if len(names) >= MIN_SENTENCES:
-            return numbers, "item"
-    return sentence, "sentence"
-
-
-def gain(
-    measure: Float[np.ndarray, " N"],
-    baseline: Float[np.ndarray, "N B"],
-    predictor: Float[np.ndarray, "N P"],
-    group: Int[np.ndarray, " N"],
-) -> Gain:
-    """Return the gain of a predictor (its first column and those of the words before).
-
-    Groups (`groups_of`) are dealt to ten folds in a fixed random order; every model of the same
-    table has the same folds.
-    """
-    numbers, groups = np.unique(group, return_inverse=True)
-    if len(numbers) < MIN_SENTENCES:
-        raise InputError(
-            f"{len(numbers)} items or sentences are too few to hold some out: give {MIN_SENTENCES}."
-        )
-    fold = (np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS)[groups]
-    with_it = np.concatenate([baseline, predictor], axis=1)
-    without, rest_without = _held_out(measure, baseline, fold)
-    likelihood, rest = _held_out(measure, with_it, fold)
-    difference = likelihood - without
-    total = float(((measure - measure.mean()) ** 2).sum())
-    draws = np.random.default_rng(0).multinomial(
-        len(numbers), np.full(len(numbers), 1 / len(numbers)), size=NUM_ROUNDS
-    )
-    shares = (draws @ np.bincount(groups, difference)) / (draws @ np.bincount(groups))
-    low, high = np.quantile(shares, [0.025, 0.975])
-    slopes = _fit(_standard(with_it, with_it), measure) / _scale(with_it)
-    return Gain(
-        nats=float(difference.mean()), low=float(low), high=float(high),
-        r2_points=100 * float((rest_without**2).sum() - (rest**2).sum()) / total,
-        slope=float(slopes[baseline.shape[1]]),
-    )  # fmt: skip
-
-
-def _held_out(
-    measure: np.ndarray, columns: np.ndarray, fold: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return log-likelihood and error of every row under a regression fitted on other folds."""
-    likelihood, errors = np.empty(len(measure)), np.empty(len(measure))
-    for number in range(NUM_FOLDS):
-        rows = fold == number
-        train = columns[~rows]
-        center = measure[~rows].mean()
-        weights = _fit(_standard(train, train), measure[~rows] - center)
-        fitted = measure[~rows] - center - _standard(train, train) @ weights
-        variance = float((fitted**2).mean())
-        errors[rows] = measure[rows] - center - _standard(columns[rows], train) @ weights
-        likelihood[rows] = -0.5 * (math.log(2 * math.pi * variance) + errors[rows] ** 2 / variance)
-    return likelihood, errors
-
-
-def _scale(columns: np.ndarray) -> np.ndarray:
-    deviations = columns.std(axis=0)
-    return np.where(deviations > 0, deviations, 1.0)
-
-
-def _standard(columns: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    return (columns - reference.mean(axis=0)) / _scale(reference)
-
-
-def _fit(columns: np.ndarray, measure: np.ndarray) -> np.ndarray:
-    return np.linalg.lstsq(columns, measure - measure.mean(), rcond=None)[0]
+def _tidy(words: Observations, figures: Columns) -> tuple[list[str], list[list[Any]]]:
+    """Return the words with all figures, those of the words before as ``name_1``, …."""
+    numbers = {
+        f"{name}_{back}" if back else name: column
+        for name, values in figures.items()
+        for back, column in enumerate(np.atleast_2d(values.T))
+    }
+    rows = []
+    places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
+    for row, (sentence, place, word) in enumerate(places):
+        cells = [f"{column[row]:.6g}" for column in numbers.values()]
+        spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
+        rows.append([sentence, place, word.word, int(word.is_unknown), spelling, *cells])
+    return ["sentence", "position", "word", "is_unknown", "spelling", *numbers], rows

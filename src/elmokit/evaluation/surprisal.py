@@ -20,7 +20,7 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.errors import InputError, printable, shown
-from elmokit.evaluation.perplexity import PerplexityCounter, PerplexityReport, count, report_of
+from elmokit.evaluation.perplexity import PerplexityCounter, PerplexityReport, report_of
 from elmokit.evaluation.text_scorer import (
     BATCH_SENTENCES,
     ScoredSentences,
@@ -34,6 +34,8 @@ from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sen
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
+Punctuation = Literal["with-word", "drop"]
+"""Whether a token of punctuation alone counts with the typed word that it stands at."""
 _BITS = 1 / math.log(2)
 
 
@@ -128,7 +130,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
                 yield words
 
         for scored in self._scorer.score(words_of(), items=items):
-            count(scored, self._counter)
+            self._counter.add(scored)
             yield from self._rows_of(scored, sources)
 
     def _rows_of(
@@ -247,10 +249,6 @@ def surprisal_of_lines(
                 yield words, _Source(file, line.number, offsets)
 
     return SurprisalRows(scorer, sourced())
-
-
-Punctuation = Literal["with-word", "drop"]
-"""Whether a token of punctuation alone counts with the typed word that it stands at."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

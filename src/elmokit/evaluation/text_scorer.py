@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from elmokit.inference.contexts import (
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
 from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.inference.results import LSTMState, StartState
-from elmokit.inference.target_scores import DistributionTable, TargetScores, WordDistributions
+from elmokit.inference.target_scores import DistributionTable, TargetScores
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
@@ -44,7 +44,6 @@ BATCH_TOKENS, BATCH_SENTENCES = 8192, 1024
 """Most positions and sentences computed together; a longer sentence goes alone."""
 BUFFER_TOKENS = 100_000
 """Positions sorted together; fewer if many likeliest words are named at each."""
-_STEP: dict[Direction, int] = {"forward": 1, "backward": -1}
 UnknownWords = Literal["auto", "spelled", "unk"]
 """What a word outside the vocabulary is scored as: ``<UNK>`` with its spelling, or ``<UNK>`` alone.
 ``auto``: with its spelling if the model knows how such words are spelled."""
@@ -68,6 +67,18 @@ class ScoredSentences:
     """−ln p(spelling | unknown) of unknown words, in both directions the same; 0 for all other
     targets, and for all if spellings are not scored."""
     distributions: dict[Direction, DistributionTable]
+
+
+class _Sequence(NamedTuple):
+    """Sentences that a direction reads in one go, and what it predicts."""
+
+    inputs: np.ndarray
+    """Rows of the distinct words."""
+    targets: np.ndarray
+    """Word ids."""
+    rows: np.ndarray
+    """The targets' rows among those of all sentences."""
+    num_sentences: int
 
 
 class TextScorer:
@@ -117,8 +128,7 @@ class TextScorer:
             if self.spelling is not None:
                 self._metadata["spelling_hash"] = self.spelling.sha256
         self.scores = TargetScores(model, precision=self.precision, device=device)
-        self._top = top
-        self._distributions = None if top is None else WordDistributions(self.scores, num_top=top)
+        self._set_top(top)
         self._batch_size = batch_size
         self.form: Normalization = model.config.char_vocab.normalization
         self.start = LSTMState.zeros(model.config.lstm, 1)
@@ -137,8 +147,13 @@ class TextScorer:
     def naming(self, top: int) -> "TextScorer":
         """Return a scorer that shares everything with this one, but names ``top`` words."""
         other = copy(self)
-        other._top, other._distributions = top, WordDistributions(self.scores, num_top=top)
+        other._set_top(top)
         return other
+
+    def _set_top(self, top: int | None) -> None:
+        if not 0 <= (top or 0) <= self.scores.num_words:
+            raise InputError(f"`top` must be 0 to {self.scores.num_words} words, got {top}.")
+        self._top = top
 
     def score(
         self,
@@ -167,57 +182,49 @@ class TextScorer:
         for buffer in fill_buffers(stream(), max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
-            is_unknown = word_ids == self.vocab.unknown_id
-            lengths = [len(sentence) for sentence in tokens.sentences]
-            # Of both boundaries of a sentence one is read, and the other is a target.
-            first = np.cumsum([0, *(length - 1 for length in lengths)])
-            scored = ScoredSentences(
-                tokens=tokens,
-                is_unknown=is_unknown,
-                nats={way: np.empty(first[-1], np.float32) for way in get_args(Direction)},
-                spelling=self._spelled(tokens, is_unknown),
-                distributions={
-                    way: self._distributions.table(int(first[-1]))
-                    for way in get_args(Direction)
-                    if self._distributions is not None
-                },
-            )
-            alone = [[i] for i in range(len(buffer))]
-            joined = alone
-            if items is not None:
-                joined = [list(run) for _, run in groupby(range(len(buffer)), item_of.__getitem__)]
+            scored = self._unscored(tokens, word_ids == self.vocab.unknown_id)
             for direction in get_args(Direction):
-                # each run of sentences is one sequence of inputs and one of targets
-                runs = joined if direction == "forward" else alone
-                read = [[tokens.sentences[i][:: _STEP[direction]] for i in run] for run in runs]
-                inputs = [np.concatenate([words[:-1] for words in run]) for run in read]
-                targets = [np.concatenate([words[1:] for words in run]) for run in read]
+                runs = [[i] for i in range(len(buffer))]
+                if items is not None and direction == "forward":
+                    groups = groupby(range(len(buffer)), item_of.__getitem__)
+                    runs = [list(run) for _, run in groups]
+                sequences = _sequences(direction, tokens, word_ids, runs)
                 # neighbors in the order of what is read have most contexts in common
-                order = sorted(range(len(runs)), key=lambda i: inputs[i].tolist())
-                for batch in cut_batches(
-                    order, [sum(map(len, run)) for run in read],
+                sequences.sort(key=lambda sequence: sequence.inputs.tolist())
+                lengths = [len(s.inputs) + s.num_sentences for s in sequences]
+                for numbers in cut_batches(
+                    range(len(sequences)), lengths,
                     max_tokens=BATCH_TOKENS, max_sentences=self._batch_size,
                 ):  # fmt: skip
-                    first_targets = first[[runs[i][0] for i in batch]]
-                    self._read(
-                        direction, vectors, word_ids, [inputs[i] for i in batch],
-                        [targets[i] for i in batch], first_targets, scored,
-                    )  # fmt: skip
-                    done += sum(len(runs[i]) for i in batch) / len(_STEP)
+                    batch = [sequences[number] for number in numbers]
+                    self._read(direction, vectors, batch, scored)
+                    done += sum(sequence.num_sentences for sequence in batch) / 2
                     on_sentences(int(done))
             yield scored
+
+    def _unscored(self, tokens: DistinctTokens, is_unknown: np.ndarray) -> ScoredSentences:
+        """Return sentences with room for the figures of their targets."""
+        num_targets = sum(len(sentence) - 1 for sentence in tokens.sentences)
+        directions = get_args(Direction)
+        tables = {}
+        if self._top is not None:
+            tables = {way: DistributionTable.empty(num_targets, self._top) for way in directions}
+        return ScoredSentences(
+            tokens=tokens,
+            is_unknown=is_unknown,
+            nats={way: np.empty(num_targets, np.float32) for way in directions},
+            spelling=self._spelled(tokens, is_unknown),
+            distributions=tables,
+        )
 
     def _spelled(
         self, tokens: DistinctTokens, is_unknown: Bool[np.ndarray, " U"]
     ) -> Float[np.ndarray, " N"]:
-        nats = np.zeros(len(tokens.words))
-        if self.spelling is not None:
-            # a text may have <UNK> itself, which is in the vocabulary
-            rows = [
-                row for row in np.flatnonzero(is_unknown) if tokens.words[row] not in self.vocab
-            ]
-            if rows:
-                nats[rows] = self.spelling.nats([tokens.words[row] for row in rows], self.vocab)
+        nats, words = np.zeros(len(tokens.words)), tokens.words
+        # a text may have <UNK> itself, which is in the vocabulary
+        rows = [row for row in np.flatnonzero(is_unknown) if words[row] not in self.vocab]
+        if self.spelling is not None and rows:
+            nats[rows] = self.spelling.nats([words[row] for row in rows], self.vocab)
         targets = [nats[sentence[1:]] for sentence in tokens.sentences]
         return np.concatenate(targets) if targets else np.zeros(0)
 
@@ -225,20 +232,12 @@ class TextScorer:
         self,
         direction: Direction,
         vectors: Float[np.ndarray, "U D"],
-        word_ids: Integer[np.ndarray, " U"],
-        inputs: Sequence[Integer[np.ndarray, " _"]],
-        targets: Sequence[Integer[np.ndarray, " _"]],
-        first_target: Integer[np.ndarray, " B"],
+        batch: Sequence[_Sequence],
         scored: ScoredSentences,
     ) -> None:
-        """Score B sequences in one direction."""
-        contexts = find_contexts(inputs)
-        ids = word_ids[np.concatenate(targets)]
-        lengths = np.array([len(words) for words in inputs])
-        places = _counted(lengths)
-        if direction == "backward":  # the first target is the last word; the last, <S>, is the end
-            places = (np.repeat(lengths, lengths) - 2 - places) % np.repeat(lengths, lengths)
-        rows = np.repeat(first_target, lengths) + places
+        contexts = find_contexts([sequence.inputs for sequence in batch])
+        ids = np.concatenate([sequence.targets for sequence in batch])
+        rows = np.concatenate([sequence.rows for sequence in batch])
         # each word that follows a context is scored once
         base = self.scores.num_words + 1
         keys, which = np.unique(contexts.numbers * base + ids, return_inverse=True)
@@ -246,16 +245,16 @@ class TextScorer:
         num_targets = np.bincount(owners)
         first = np.cumsum(num_targets) - num_targets
         nats = np.empty(len(keys), np.float32)
-        table = None if self._distributions is None else self._distributions.table(len(keys))
+        table = None if self._top is None else DistributionTable.empty(len(keys), self._top)
 
         def score(outputs: np.ndarray, numbers: np.ndarray) -> None:
             counts = num_targets[numbers]
             at = np.repeat(first[numbers], counts) + _counted(counts)
             row = np.repeat(np.arange(len(numbers)), counts)
-            if self._distributions is None or table is None:
+            if table is None:
                 nats[at] = self.scores.nll(outputs, target_ids[at], row)
             else:
-                nats[at] = self._distributions.measure(outputs[row], target_ids[at], at, into=table)
+                nats[at] = self.scores.describe(outputs[row], target_ids[at], at, into=table)
 
         start = self.start.direction(direction)
         read_contexts(self.bilm.engine, direction, vectors, contexts, start, score)
@@ -264,6 +263,30 @@ class TextScorer:
             for field in fields(table):
                 values = getattr(scored.distributions[direction], field.name)
                 values[rows] = getattr(table, field.name)[which]
+
+
+def _sequences(
+    direction: Direction,
+    tokens: DistinctTokens,
+    word_ids: Integer[np.ndarray, " U"],
+    runs: Sequence[Sequence[int]],
+) -> list[_Sequence]:
+    """Join the sentences of every run. Of both boundaries one is read, the other is a target."""
+    step = 1 if direction == "forward" else -1
+    sizes = [len(sentence) - 1 for sentence in tokens.sentences]
+    first = np.cumsum([0, *sizes])
+    sequences = []
+    for run in runs:
+        read = [tokens.sentences[i][::step] for i in run]
+        rows = []
+        for i in run:
+            places = np.arange(sizes[i])
+            # backward the first target is the last word, and the last one, <S>, is the end
+            rows.append(first[i] + (places if step == 1 else (sizes[i] - 2 - places) % sizes[i]))
+        targets = word_ids[np.concatenate([words[1:] for words in read])]
+        inputs = np.concatenate([words[:-1] for words in read])
+        sequences.append(_Sequence(inputs, targets, np.concatenate(rows), len(run)))
+    return sequences
 
 
 def _counted(counts: np.ndarray) -> np.ndarray:

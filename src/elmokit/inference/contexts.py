@@ -18,6 +18,9 @@ from elmokit.inference.results import DirectionState
 from elmokit.shapes import Float, Int, Integer
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 
+Sentence = TypeVar("Sentence", bound=Sequence[Any])
+NUM_BOUNDARIES = 2
+"""Positions that ``<S>`` and ``</S>`` add to a sentence."""
 OnContexts = Callable[[np.ndarray, np.ndarray], None]
 """(outputs (P, D), the number of the context of each (P,))."""
 
@@ -131,12 +134,6 @@ def _read_round(
 
     tokens = [segment.tokens[:: 1 if is_forward else -1] for segment in segments]
     return engine.read(direction, vectors, tokens, state, on_top=report)
-
-
-Sentence = TypeVar("Sentence", bound=Sequence[Any])
-
-NUM_BOUNDARIES = 2
-"""Positions that ``<S>`` and ``</S>`` add to a sentence."""
 
 
 def fill_buffers(sentences: Iterable[Sentence], *, max_tokens: int) -> Iterator[list[Sentence]]:

@@ -26,6 +26,11 @@ from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import read_mixes
 from elmokit.weights.stored_bilm import StoredBiLM
 
+log = logging.getLogger(__name__)
+
+ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
+"""How the original implementations turn words into characters."""
+
 
 @dataclass(frozen=True)
 class ELMoOutput:
@@ -95,10 +100,13 @@ class ELMo(LayerMixes):
             model = load_model(model)
         trained = None if mixes is None else read_mixes(mixes)
         if trained is not None:
-            wanted = (num_mixes, layer_norm, model.num_layers, layers)
-            stored = (len(trained.gammas), trained.layer_norm, trained.num_layers, "mix")
-            names = ("num_mixes", "layer_norm", "layers of the model", "layers")
-            for name, value, expected in zip(names, wanted, stored, strict=True):
+            stored = {
+                "num_mixes": (num_mixes, len(trained.gammas)),
+                "layer_norm": (layer_norm, trained.layer_norm),
+                "layers of the model": (model.num_layers, trained.num_layers),
+                "layers": (layers, "mix"),
+            }
+            for name, (value, expected) in stored.items():
                 if value not in (None, expected):
                     raise InputError(f"`{name}` is {value!r}, but that of {mixes} is {expected!r}.")
             num_mixes, layer_norm = len(trained.gammas), trained.layer_norm
@@ -303,13 +311,6 @@ def _stored(bilm: BiLM) -> StoredBiLM:
     return StoredBiLM(bilm.config, arrays, char_vocab=bilm.char_vocab)
 
 
-log = logging.getLogger(__name__)
-_MAX_CACHED_CHARACTERS = 64  # of a word
-
-ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
-"""How the original implementations turn words into characters."""
-
-
 def batch_to_ids(
     sentences: Iterable[Sequence[str]], *, char_vocab: CharVocab | None = None
 ) -> Int[Tensor, "B W C"]:
@@ -331,19 +332,10 @@ def batch_to_ids(
     return torch.from_numpy(vocab.encode(words, boundaries=False))
 
 
+@lru_cache(10_000)
 def _is_changed(word: str) -> bool:
     """Return whether models trained with elmokit read another form of a word."""
-    form = (
-        _known_form if len(word) <= _MAX_CACHED_CHARACTERS else _form
-    )  # long words would fill the memory
-    return form(word) != word
-
-
-def _form(word: str) -> str:
-    return normalize(word, DEFAULT_NORMALIZATION)
-
-
-_known_form = lru_cache(10_000)(_form)
+    return normalize(word, DEFAULT_NORMALIZATION) != word
 
 
 @cache

@@ -12,18 +12,23 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.files.sources import text_sha256
 from elmokit.inference.contexts import DistinctTokens, find_distinct_tokens
-from elmokit.inference.engine import DivergenceCheck, Engine, EngineOutput
+from elmokit.inference.divergence import DivergenceCheck
+from elmokit.inference.engine import Engine, EngineOutput
 from elmokit.inference.precision import Precision, build_network
 from elmokit.inference.results import DirectionState, LSTMState
 from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 
+log = logging.getLogger(__name__)
+
 DEFAULT_BYTES = 64 * 2**20
 """Memory: 30,000 words of the original model, 94,000 of the small one."""
 ENTRY_BYTES = 200
 """Memory for a word and its place in the dictionary (measured), besides its vector."""
-MAX_CHARACTERS = 256
+MAX_CACHED_CHARACTERS = 256
 """Longer words are not kept: they hardly ever come again, and may have megabytes."""
+NUM_STREAMS = 8
+"""Parallel streams in which the warm text is read."""
 
 
 class WordCache:
@@ -55,7 +60,9 @@ class WordCache:
 
     def write(self, words: Sequence[Hashable], vectors: Float[np.ndarray, "U D"]) -> None:
         """Keep the vectors of distinct words, as many as fit, but for very long ones."""
-        is_short = [not isinstance(word, str) or len(word) <= MAX_CHARACTERS for word in words]
+        is_short = [
+            not isinstance(word, str) or len(word) <= MAX_CACHED_CHARACTERS for word in words
+        ]
         places = np.flatnonzero(is_short)[: self._capacity]
         words = [words[i] for i in places]
         rows = np.empty(len(words), dtype=np.int64)
@@ -164,17 +171,11 @@ def _check_ids(rows: np.ndarray, num_ids: tuple[int, ...]) -> None:
             raise ValueError(f"Ids must be 0 to {count - 1}, got {wrong}.")
 
 
-logger = logging.getLogger(__name__)
-
-NUM_STREAMS = 8
-"""Parallel streams in which sentences are read."""
-
-
 def warm_text(stored: tuple[str, ...]) -> tuple[str, ...]:
     """Return the neutral sentences stored with a model, or the package's own if there are none."""
     if stored:
         return stored
-    logger.warning("the model stores no neutral text to warm up with; using the package's own")
+    log.warning("the model stores no neutral text to warm up with; using the package's own")
     text = files("elmokit").joinpath("data/warm.txt").read_text(encoding="utf-8")
     return tuple(line for line in text.splitlines() if line)
 

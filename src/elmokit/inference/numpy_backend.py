@@ -4,8 +4,8 @@ The height of every matrix product is a multiple of a block, so that the BLAS ad
 row in the same order whatever the batch, and a sentence gets the same bits in any of them.
 """
 
-from collections.abc import Mapping
-from typing import get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 
@@ -52,9 +52,9 @@ class NumPyNetwork:
 
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
-    ) -> "_NumPyReader":
+    ) -> "BlockReader":
         skip = self.config.lstm.skip_connections
-        return _NumPyReader(self._stacks[direction], skip, vectors, state)
+        return BlockReader(self._stacks[direction], skip, vectors, state)
 
 
 class _TokenEncoder:
@@ -137,7 +137,7 @@ class _Layer:
         weight = arrays.get(f"{name}.projection_weight")
         self._projection = None if weight is None else np.ascontiguousarray(weight.T)
 
-    def run(
+    def __call__(
         self, x: np.ndarray, num_rows: np.ndarray, hidden: np.ndarray, cell: np.ndarray
     ) -> np.ndarray:
         """Run over a chunk of packed inputs, updating hidden and cell in place.
@@ -169,14 +169,28 @@ class _Layer:
         return outputs
 
 
-class _NumPyReader:
+class BlockReader:
+    """A `Reader` whose products have whole blocks of rows.
+
+    ``layers`` run over (x, rows of each step, hidden, cell) and update the last two in place.
+    ``load`` and ``store`` bring arrays to where they compute, and back.
+    """
+
     def __init__(
-        self, stack: list[_Layer], skip: bool, vectors: np.ndarray, state: DirectionState
+        self,
+        layers: Sequence[Callable[..., Any]],
+        skip: bool,
+        vectors: np.ndarray,
+        state: DirectionState,
+        *,
+        load: Callable[[np.ndarray], Any] = np.asarray,
+        store: Callable[[Any], np.ndarray] = np.asarray,
     ) -> None:
-        self._stack, self._skip, self._vectors = stack, skip, vectors
+        self._layers, self._skip, self._load, self._store = layers, skip, load, store
         self._num_sentences = state[0].shape[1]
         padding = ((0, 0), (0, -self._num_sentences % ROW_BLOCK), (0, 0))
-        self._hidden, self._cell = (np.pad(part, padding) for part in state)
+        self._vectors = load(vectors)
+        self._hidden, self._cell = (list(map(load, np.pad(part, padding))) for part in state)
 
     def read(
         self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
@@ -184,17 +198,18 @@ class _NumPyReader:
         # a block of the last step may reach beyond the last row, so there is one more block
         padded = np.zeros(_whole_blocks(len(index)) + ROW_BLOCK, dtype=np.int64)
         padded[: len(index)] = index
-        x = self._vectors[padded]  # (P + some, D)
-        for n, layer in enumerate(self._stack):
-            outputs = layer.run(x, num_rows, self._hidden[n], self._cell[n])
+        x = self._vectors[self._load(padded)]  # (P + some, D)
+        for n, layer in enumerate(self._layers):
+            outputs = layer(x, num_rows, self._hidden[n], self._cell[n])
             x = outputs + x if self._skip and n > 0 else outputs
             if slots is not None:
-                slots.add(n + 1, x)
-        return x[: len(index)]
+                slots.add(n + 1, self._store(x))
+        return self._store(x)[: len(index)]
 
     def state(self) -> DirectionState:
         rows = slice(0, self._num_sentences)
-        return self._hidden[:, rows], self._cell[:, rows]
+        hidden, cell = (np.stack(list(map(self._store, p))) for p in (self._hidden, self._cell))
+        return hidden[:, rows], cell[:, rows]
 
 
 def linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -83,15 +83,10 @@ class Results:
         self, vectors: Float[np.ndarray, "U D"], sentences: Sequence[Integer[np.ndarray, " _"]]
     ) -> None:
         """Store the token layer, if wanted, in both halves."""
-        if not self.wants(0):
-            return
-        piece = 4096  # of a long sentence at a time
-        for sentence, tokens in enumerate(sentences):
-            words = tokens[self.margin : len(tokens) - self.margin]
-            for start in range(0, len(words), piece):
-                values = vectors[words[start : start + piece]]
-                for half in (0, 1):
-                    self.add(sentence, 0, half, start, values)
+        for sentence, tokens in enumerate(sentences if self.wants(0) else ()):
+            values = vectors[tokens[self.margin : len(tokens) - self.margin]]
+            for half in (0, 1):
+                self.add(sentence, 0, half, 0, values)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from elmokit.bilm.config import cutoffs_of
-from elmokit.errors import InputError
 from elmokit.inference.numpy_backend import linear
 from elmokit.inference.precision import torch_backend
 from elmokit.kernels.layers import PackedLogSumExp
@@ -29,6 +28,28 @@ FREQUENT_WORDS = 1024
 """Words, by rank in the vocabulary, whose products are always fp32."""
 MAX_SCORES = 1 << 22
 """Scores of words that are held at once."""
+
+
+@dataclass(frozen=True)
+class DistributionTable:
+    """Figures of the distributions over V words at N positions, and the K likeliest words."""
+
+    ranks: Int[np.ndarray, " N"]
+    """1 + the number of words that are likelier than the target."""
+    entropies: Float[np.ndarray, " N"]
+    """In bits."""
+    top_ids: Int[np.ndarray, "N K"]
+    """Word ids of the likeliest words, by descending probability."""
+    top_probs: Float[np.ndarray, "N K"]
+
+    @classmethod
+    def empty(cls, num_positions: int, num_top: int) -> "DistributionTable":
+        """Return a table for `TargetScores.describe` to fill."""
+        return cls(
+            np.empty(num_positions, np.int32), np.empty(num_positions, np.float32),
+            np.empty((num_positions, num_top), np.int32),
+            np.empty((num_positions, num_top), np.float32),
+        )  # fmt: skip
 
 
 class TargetScores:
@@ -50,37 +71,29 @@ class TargetScores:
         self._parts: list[PackedLogSumExp] = []
         self._plain: Any = None  # what computes all log-probabilities
         device = stored.device if device is None else device
+        arrays = stored.arrays()
         if device != "cpu":
             dim = stored.config.lstm.projection_dim
             self._plain = torch_backend().ModuleSoftmax(
-                config, stored.arrays(), dim, num_words=num_words, device=device
+                config, arrays, dim, num_words=num_words, device=device
             )
             return
         if config.kind == "adaptive":
-            ends = (*cutoffs_of(config, num_words), num_words)
-            self._plain = _Clusters(stored.arrays(), ends)
+            self._plain = _Clusters(arrays, (*cutoffs_of(config, num_words), num_words))
             return
+        self._weight, self._bias = arrays["softmax.weight"], arrays["softmax.bias"]
         kernels = load_kernels()
         if kernels is None:
-            self._plain = _AllWords(stored.arrays())
+            self._plain = _AllWords(self._weight, self._bias)
             return
-        self._weight = stored.arrays()["softmax.weight"]
-        self._bias = stored.arrays()["softmax.bias"]
         # frequent words hold most of the probability, so their products stay in fp32
-        pieces: tuple[tuple[Kind, slice], ...] = (
-            ("fp32", slice(0, FREQUENT_WORDS)),
-            (precision, slice(FREQUENT_WORDS, None)),
-        )
+        frequent, rare = slice(0, FREQUENT_WORDS), slice(FREQUENT_WORDS, None)
+        pieces: list[tuple[Kind, slice]] = [("fp32", frequent), (precision, rare)]
         self._parts = [
             PackedLogSumExp(kernels, self._weight[words], self._bias[words], kind)
             for kind, words in pieces
             if len(self._bias[words])
         ]
-
-    @property
-    def measures(self) -> bool:
-        """Whether `measure` can be called: with compiled kernels."""
-        return bool(self._parts)
 
     def nll(
         self,
@@ -102,18 +115,50 @@ class TargetScores:
             hidden = np.ascontiguousarray(hidden)
             nothing = np.zeros(len(hidden), np.float32), np.full(len(hidden), -1, np.int32)
             totals = [part(hidden, *nothing) for part in self._parts]
-            return _not_negative(_log_sum_exp(np.stack(totals), axis=0)[contexts] - targets)
+            return np.maximum(_log_sum_exp(np.stack(totals), axis=0)[contexts] - targets, 0)
         hidden = hidden[contexts]
         totals = [part(hidden, targets, columns) for part, columns in self._columns(word_ids)]
-        return _not_negative(_log_sum_exp(np.stack(totals), axis=0) - targets)
+        return np.maximum(_log_sum_exp(np.stack(totals), axis=0) - targets, 0)
 
-    def measure(
-        self, hidden: Float[np.ndarray, "X D"], word_ids: Int[np.ndarray, " X"]
-    ) -> tuple[Float[np.ndarray, " X"], Float[np.ndarray, " X"], Int[np.ndarray, " X"]]:
-        """Return loss (as `nll`), entropy in nats, and rank of every target.
+    def describe(
+        self,
+        hidden: Float[np.ndarray, "X D"],
+        word_ids: Int[np.ndarray, " X"],
+        rows: Integer[np.ndarray, " X"],
+        *,
+        into: DistributionTable,
+    ) -> Float[np.ndarray, " X"]:
+        """Write the figures of these targets to ``rows`` of a table; return the losses.
 
         In bf16, words that are nearly as likely as the target may be counted on the wrong side.
         """
+        num_top = into.top_ids.shape[1]
+        if self._parts:
+            losses, entropies, ranks = self._measure(hidden, word_ids)
+            into.entropies[rows] = entropies / np.float32(math.log(2))
+            into.ranks[rows] = ranks
+            if not num_top:
+                return losses
+        else:
+            losses = self.nll(hidden, word_ids)
+        size = max(1, MAX_SCORES // self.num_words)
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            log_probs = self.log_probs(hidden[part])  # (P, V)
+            top = likeliest(log_probs, num_top)
+            into.top_ids[rows[part]] = top + 1
+            into.top_probs[rows[part]] = np.exp(np.take_along_axis(log_probs, top, axis=1))
+            if not self._parts:
+                targets = np.take_along_axis(log_probs, word_ids[part, None] - 1, axis=1)
+                into.ranks[rows[part]] = 1 + (log_probs > targets).sum(axis=1)
+                bits = -np.einsum("pv,pv->p", np.exp(log_probs), log_probs) / math.log(2)
+                into.entropies[rows[part]] = bits
+        return losses
+
+    def _measure(
+        self, hidden: np.ndarray, word_ids: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return loss, entropy in nats, and rank of every target, from the kernels."""
         hidden = np.ascontiguousarray(hidden)
         targets = self._of_targets(hidden, word_ids)
         measures = [
@@ -123,8 +168,7 @@ class TargetScores:
         # log-sum-exps of the parts of the vocabulary, and mean scores weighted by probability
         total = _log_sum_exp(totals, axis=0)
         mean = (np.exp(totals - total) * means).sum(axis=0)
-        losses, entropies = _not_negative(total - targets), _not_negative(total - mean)
-        return losses, entropies, 1 + above.sum(axis=0)
+        return np.maximum(total - targets, 0), np.maximum(total - mean, 0), 1 + above.sum(axis=0)
 
     def log_probs(self, hidden: Float[np.ndarray, "X D"]) -> Float[np.ndarray, "X V"]:
         if not self._parts:
@@ -147,8 +191,8 @@ class TargetScores:
 class _AllWords:
     """A softmax over all words in NumPy."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
-        self._weight, self._bias = arrays["softmax.weight"], arrays["softmax.bias"]
+    def __init__(self, weight: np.ndarray, bias: np.ndarray) -> None:
+        self._weight, self._bias = weight, bias
 
     def nll(self, hidden: np.ndarray, word_ids: np.ndarray) -> np.ndarray:
         losses = np.empty(len(hidden), dtype=np.float32)
@@ -211,70 +255,6 @@ def _log_sum_exp(scores: np.ndarray, **axes: Any) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         total = np.log(np.exp(scores - largest).sum(**axes))
     return total + largest.reshape(total.shape)
-
-
-def _not_negative(values: np.ndarray) -> np.ndarray:
-    """Clamp differences that only rounding makes negative."""
-    return np.maximum(values, 0)
-
-
-@dataclass(frozen=True)
-class DistributionTable:
-    """Figures of the distributions over V words at N positions."""
-
-    ranks: Int[np.ndarray, " N"]
-    """1 + the number of words that are likelier than the target."""
-    entropies: Float[np.ndarray, " N"]
-    """In bits."""
-    top_ids: Int[np.ndarray, "N K"]
-    """Word ids of the likeliest words, by descending probability."""
-    top_probs: Float[np.ndarray, "N K"]
-
-
-class WordDistributions:
-    def __init__(self, scores: TargetScores, *, num_top: int = 0) -> None:
-        if not 0 <= num_top <= scores.num_words:
-            raise InputError(f"`top` must be 0 to {scores.num_words} words, got {num_top}.")
-        self._scores, self._num_top = scores, num_top
-
-    def table(self, num_positions: int) -> DistributionTable:
-        shape = (num_positions, self._num_top)
-        return DistributionTable(
-            ranks=np.empty(num_positions, np.int32),
-            entropies=np.empty(num_positions, np.float32),
-            top_ids=np.empty(shape, np.int32),
-            top_probs=np.empty(shape, np.float32),
-        )
-
-    def measure(
-        self,
-        hidden: Float[np.ndarray, "X D"],
-        word_ids: Int[np.ndarray, " X"],
-        rows: Integer[np.ndarray, " X"],
-        *,
-        into: DistributionTable,
-    ) -> Float[np.ndarray, " X"]:
-        """Write the figures of these targets to ``rows`` of a table; return the losses."""
-        measured = self._scores.measures
-        if measured:
-            nats, entropies, ranks = self._scores.measure(hidden, word_ids)
-            into.entropies[rows] = entropies / np.float32(math.log(2))
-            into.ranks[rows] = ranks
-        else:
-            nats = self._scores.nll(hidden, word_ids)
-        size = max(1, MAX_SCORES // self._scores.num_words)
-        for start in range(0, len(rows) if self._num_top or not measured else 0, size):
-            part = slice(start, start + size)
-            log_probs = self._scores.log_probs(hidden[part])  # (P, V)
-            top = likeliest(log_probs, self._num_top)
-            into.top_ids[rows[part]] = top + 1
-            into.top_probs[rows[part]] = np.exp(np.take_along_axis(log_probs, top, axis=1))
-            if not measured:
-                targets = np.take_along_axis(log_probs, word_ids[part, None] - 1, axis=1)
-                into.ranks[rows[part]] = 1 + (log_probs > targets).sum(axis=1)
-                bits = -np.einsum("pv,pv->p", np.exp(log_probs), log_probs) / math.log(2)
-                into.entropies[rows[part]] = bits
-        return nats
 
 
 def likeliest(log_probs: Float[np.ndarray, "P V"], count: int) -> Int[np.ndarray, "P K"]:

@@ -9,6 +9,7 @@ kernels that add in another order, which grows to 1e-5 over a few hundred recurr
 import copy
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -21,11 +22,10 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.results import DirectionState, OutputSlots
+from elmokit.inference.numpy_backend import ROW_BLOCK, BlockReader
+from elmokit.inference.results import DirectionState
 from elmokit.kernels.library import Kind
 
-ROW_BLOCK = 8
-"""Block of the LSTM's products."""
 TOKEN_BLOCK = 16
 """Block of words in the character CNN."""
 MAX_GATE_VALUES = 2**22
@@ -91,7 +91,7 @@ class ModuleNetwork:
                 longest = int(columns[order[end - 1]])
                 size = max(1, MAX_CHARACTERS_PER_CHUNK // longest // TOKEN_BLOCK) * TOKEN_BLOCK
                 rows = order[max(0, end - size) : end]
-                padded = np.resize(rows, _whole_blocks(len(rows), TOKEN_BLOCK))
+                padded = np.resize(rows, -(-len(rows) // TOKEN_BLOCK) * TOKEN_BLOCK)
                 char_ids = torch.from_numpy(ids[padded].astype(np.int64)).to(self._device)
                 answers = encoder.responses(char_ids[:, :longest])
                 pooled = torch.cat([answer.amax(dim=1) for answer in answers], dim=1)  # (U, F)
@@ -103,77 +103,45 @@ class ModuleNetwork:
     def start(
         self, direction: Direction, vectors: np.ndarray, state: DirectionState
     ) -> "_ModuleReader":
-        tensors = [_tensor(part).to(self._device) for part in (vectors, *state)]
-        return _ModuleReader(self, self._stacks[direction], *tensors)
-
-
-class _ModuleReader:
-    @torch.inference_mode()
-    def __init__(
-        self,
-        network: ModuleNetwork,
-        stack: list[LSTMP],
-        vectors: Tensor,
-        hiddens: Tensor,
-        cells: Tensor,
-    ) -> None:
-        self._network, self._stack, self._vectors = network, stack, vectors
-        self._num_sentences = hiddens.shape[1]
-        padding = (0, 0, 0, -self._num_sentences % ROW_BLOCK)
-        self._states = [
-            (functional.pad(hidden, padding), functional.pad(cell, padding))
-            for hidden, cell in zip(hiddens, cells, strict=True)
-        ]
-        self._biases = [layer.gate_bias() for layer in stack]
+        layers = [partial(_run_layer, self, layer) for layer in self._stacks[direction]]
+        skip = self.config.lstm.skip_connections
+        return _ModuleReader(layers, skip, vectors, state, load=self._load, store=_array)
 
     @torch.inference_mode()
-    def read(
-        self, index: np.ndarray, num_rows: np.ndarray, slots: OutputSlots | None
-    ) -> np.ndarray:
-        # a block of the last step may reach beyond the last row, so there is one more block
-        padded = np.zeros(_whole_blocks(len(index), ROW_BLOCK) + ROW_BLOCK, dtype=np.int64)
-        padded[: len(index)] = index
-        x = self._vectors[torch.from_numpy(padded).to(self._vectors.device)]  # (P + some, D)
-        for n, layer in enumerate(self._stack):
-            with self._network.arithmetic():
-                outputs = _run_layer(layer, self._biases[n], x, num_rows, self._states[n])
-            skip = n > 0 and self._network.config.lstm.skip_connections
-            x = outputs + x if skip else outputs
-            if slots is not None:
-                slots.add(n + 1, _array(x))
-        return _array(x[: len(index)])
+    def _load(self, array: np.ndarray) -> Tensor:
+        return _tensor(array).to(self._device)
 
-    def state(self) -> DirectionState:
-        rows = slice(0, self._num_sentences)
-        hiddens, cells = zip(*self._states, strict=True)
-        return _array(torch.stack(hiddens)[:, rows]), _array(torch.stack(cells)[:, rows])
+
+class _ModuleReader(BlockReader):
+    read = torch.inference_mode()(BlockReader.read)
 
 
 def _run_layer(
-    layer: LSTMP, bias: Tensor, x: Tensor, num_rows: np.ndarray, state: tuple[Tensor, Tensor]
+    network: ModuleNetwork,
+    layer: LSTMP,
+    x: Tensor,
+    num_rows: np.ndarray,
+    hidden: Tensor,
+    cell: Tensor,
 ) -> Tensor:
-    """Run one layer over a chunk of packed inputs, updating ``state`` in place.
+    """Run one layer over a chunk of packed inputs, updating hidden and cell in place.
 
     Rows that only fill a block read the gate inputs of the next step, or the padding after the
     last one; their results are discarded.
     """
-    hidden, cell = state  # (whole blocks, D), (whole blocks, H)
-    gates_in = functional.linear(x, layer.input_weight, bias).float()  # (P + some, 4H)
     outputs = x.new_zeros(len(x), hidden.shape[1])
     start = 0
-    for n in num_rows.tolist():
-        height = _whole_blocks(n, ROW_BLOCK)
-        new_hidden, new_cell = layer.step(
-            gates_in[start : start + height], hidden[:height], cell[:height]
-        )
-        outputs[start : start + n] = hidden[:n] = new_hidden[:n]
-        cell[:n] = new_cell[:n]
-        start += n
+    with network.arithmetic():
+        gates_in = functional.linear(x, layer.input_weight, layer.gate_bias()).float()
+        for n in num_rows.tolist():
+            height = -(-n // ROW_BLOCK) * ROW_BLOCK
+            new_hidden, new_cell = layer.step(
+                gates_in[start : start + height], hidden[:height], cell[:height]
+            )
+            outputs[start : start + n] = hidden[:n] = new_hidden[:n]
+            cell[:n] = new_cell[:n]
+            start += n
     return outputs
-
-
-def _whole_blocks(num_rows: int, block: int) -> int:
-    return -(-num_rows // block) * block
 
 
 class ModuleSoftmax:

@@ -25,8 +25,76 @@ from typing import Any
 from elmokit.files.atomic import atomic_file
 from elmokit.files.temporary import cache_dir, make_directory, scratch_directory, why_untrusted
 
+log = logging.getLogger(__name__)
+
 SOURCE_DIR = Path(__file__).parent / "c"
+PREBUILT_DIR = Path(__file__).parent / "prebuilt"
+MANIFEST = "manifest.json"
+"""``sources``: library name -> `source_hash`; ``libraries``: file name -> SHA-256 of its bytes."""
+SWITCH = "ELMOKIT_NATIVE"
+"""Environment variable: 0 uses none, ``compile`` no prebuilt libraries."""
+FLAGS = (
+    "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
+    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
+)  # fmt: skip
+NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
+"""Flags for all instructions of this processor; compilers differ."""
+INSTEAD = (
+    "there are no compiled kernels: everything is computed more slowly, and there are other values "
+    f"on long machine-like sentences, where rounding grows ({SWITCH}=0 turns this message off)"
+)
+COMPILER_SECONDS = 60
+"""A compiler that takes longer (usual: 4) is stopped."""
+LIBRARY_PATTERN = (
+    r"((inference|training|compiler)-[0-9a-f]{20}(-[0-9a-f]{20})?|\.?new-[0-9a-f]{32})\..+"
+)
+"""Names of the files in the cache, those of earlier versions among them."""
 _SCALARS = {"int64_t": c_int64, "float": c_float}
+_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})
+_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_VNNI = _V4 | {"avx512_vnni"}
+_BF16 = _VNNI | {"avx512_bf16"}
+_AMX = _BF16 | {"amx_tile", "amx_bf16", "amx_int8"}
+_DOT = frozenset({"asimddp"})
+_DOT_BF16 = _DOT | {"bf16"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Processors for which a library is compiled."""
+
+    name: str
+    machine: str
+    """As in the platform tags of wheels: ``x86_64`` or ``aarch64``."""
+    processor: str
+    """As zig names it."""
+    instructions: frozenset[str] = frozenset()
+    """That a processor must have, as Linux names them in ``/proc/cpuinfo``."""
+
+
+VARIANTS = (
+    Variant(
+        "x86-64-v4-amx", "x86_64",
+        "x86_64_v4+avx512vnni+avx512bf16+amx_tile+amx_bf16+amx_int8", _AMX,
+    ),
+    Variant("x86-64-v4-bf16", "x86_64", "x86_64_v4+avx512vnni+avx512bf16", _BF16),
+    Variant("x86-64-v4-vnni", "x86_64", "x86_64_v4+avx512vnni", _VNNI),
+    Variant("x86-64-v4", "x86_64", "x86_64_v4", _V4),
+    Variant("x86-64-v3", "x86_64", "x86_64_v3", _V3),
+    Variant("x86-64-v2", "x86_64", "x86_64_v2", _V2),
+    Variant("armv8.2-a-bf16", "aarch64", "generic+v8_2a+dotprod+bf16", _DOT_BF16),
+    Variant("armv8.2-a-dotprod", "aarch64", "generic+v8_2a+dotprod", _DOT),
+    Variant("armv8-a", "aarch64", "generic"),
+)  # fmt: skip
+"""The quickest first."""
+ASKED = {
+    "Windows": {41: _V4, 40: _V3, 38: _V2, 43: _DOT},
+    "Darwin": {"avx2_0": _V3, "arm.FEAT_BF16": _DOT_BF16, "arm.FEAT_DotProd": _DOT},
+}
+"""Features that systems without ``/proc/cpuinfo`` are asked for, the most first: numbers of
+`IsProcessorFeaturePresent`, names below ``hw.optional`` of `sysctlbyname`.
+"""
 
 
 @dataclass(frozen=True)
@@ -99,57 +167,6 @@ def _fields(
     return fields, targets
 
 
-PREBUILT_DIR = Path(__file__).parent / "prebuilt"
-MANIFEST = "manifest.json"
-"""``sources``: library name -> `source_hash`; ``libraries``: file name -> SHA-256 of its bytes."""
-
-_V2 = frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})
-_V3 = _V2 | {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"}
-_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
-_VNNI = _V4 | {"avx512_vnni"}
-_BF16 = _VNNI | {"avx512_bf16"}
-_AMX = _BF16 | {"amx_tile", "amx_bf16", "amx_int8"}
-_DOT = frozenset({"asimddp"})
-_DOT_BF16 = _DOT | {"bf16"}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Processors for which a library is compiled."""
-
-    name: str
-    machine: str
-    """As in the platform tags of wheels: ``x86_64`` or ``aarch64``."""
-    processor: str
-    """As zig names it."""
-    instructions: frozenset[str] = frozenset()
-    """That a processor must have, as Linux names them in ``/proc/cpuinfo``."""
-
-
-VARIANTS = (
-    Variant(
-        "x86-64-v4-amx", "x86_64",
-        "x86_64_v4+avx512vnni+avx512bf16+amx_tile+amx_bf16+amx_int8", _AMX,
-    ),
-    Variant("x86-64-v4-bf16", "x86_64", "x86_64_v4+avx512vnni+avx512bf16", _BF16),
-    Variant("x86-64-v4-vnni", "x86_64", "x86_64_v4+avx512vnni", _VNNI),
-    Variant("x86-64-v4", "x86_64", "x86_64_v4", _V4),
-    Variant("x86-64-v3", "x86_64", "x86_64_v3", _V3),
-    Variant("x86-64-v2", "x86_64", "x86_64_v2", _V2),
-    Variant("armv8.2-a-bf16", "aarch64", "generic+v8_2a+dotprod+bf16", _DOT_BF16),
-    Variant("armv8.2-a-dotprod", "aarch64", "generic+v8_2a+dotprod", _DOT),
-    Variant("armv8-a", "aarch64", "generic"),
-)  # fmt: skip
-"""The quickest first."""
-ASKED = {
-    "Windows": {41: _V4, 40: _V3, 38: _V2, 43: _DOT},
-    "Darwin": {"avx2_0": _V3, "arm.FEAT_BF16": _DOT_BF16, "arm.FEAT_DotProd": _DOT},
-}
-"""Features that systems without ``/proc/cpuinfo`` are asked for, the most first: numbers of
-`IsProcessorFeaturePresent`, names below ``hw.optional`` of `sysctlbyname`.
-"""
-
-
 def source_hash(name: str) -> str:
     """Return the SHA-256 of a library's C source with all its includes."""
     return hashlib.sha256(read_interface(name).source.encode()).hexdigest()
@@ -184,19 +201,22 @@ def find_prebuilt(name: str) -> Path | None:
 @functools.cache
 def _variants_here() -> tuple[Variant, ...]:
     names = {"AMD64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
-    machine = names.get(platform.machine(), platform.machine())
-    here = _instructions()
+    machine, here = names.get(platform.machine(), platform.machine()), _instructions()
     return tuple(v for v in VARIANTS if v.machine == machine and v.instructions <= here)
 
 
 def _instructions() -> frozenset[str]:
-    info = Path("/proc/cpuinfo")
-    if not info.is_file():
+    lines = _cpu_info()
+    if lines is None:
         features = ASKED.get(platform.system(), {})
         return next((names for feature, names in features.items() if _has(feature)), _V2)
-    lines = info.read_text(errors="replace").splitlines()
     starts = ("flags", "Features")  # of x86 and ARM
     return frozenset(next((line for line in lines if line.startswith(starts)), "").split())
+
+
+def _cpu_info() -> list[str] | None:
+    info = Path("/proc/cpuinfo")
+    return info.read_text(errors="replace").splitlines() if info.is_file() else None
 
 
 def _has(feature: int | str) -> bool:
@@ -208,28 +228,6 @@ def _has(feature: int | str) -> bool:
         name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0)
     )
     return not failed and bool(value.value)
-
-
-log = logging.getLogger(__name__)
-
-SWITCH = "ELMOKIT_NATIVE"
-"""Environment variable: 0 uses none, ``compile`` no prebuilt libraries."""
-FLAGS = (
-    "-O3", "-std=gnu11", "-shared", "-fPIC", "-pthread",
-    "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-strict-aliasing",
-)  # fmt: skip
-NATIVE_FLAGS = (("-march=native",), ("-mcpu=native",), ())
-"""Flags for all instructions of this processor; compilers differ."""
-INSTEAD = (
-    "there are no compiled kernels: everything is computed more slowly, and there are other values "
-    f"on long machine-like sentences, where rounding grows ({SWITCH}=0 turns this message off)"
-)
-COMPILER_SECONDS = 60
-"""A compiler that takes longer (usual: 4) is stopped."""
-LIBRARY_PATTERN = (
-    r"((inference|training|compiler)-[0-9a-f]{20}(-[0-9a-f]{20})?|\.?new-[0-9a-f]{32})\..+"
-)
-"""Names of the files in the cache, those of earlier versions among them."""
 
 
 @functools.cache
@@ -341,8 +339,7 @@ def _compile(name: str, compiler: tuple[str, ...], target: Path) -> None:
 @functools.cache
 def _processor() -> str:
     """Return what identifies the instructions of this processor, and the C library."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(errors="replace").splitlines() if info.exists() else []
     names = ("flags", "Features", "model name", "CPU part")
+    lines = {line for line in _cpu_info() or () if line.startswith(names)}
     machine = (platform.machine(), platform.system(), *platform.libc_ver())
-    return "\n".join([*machine, *sorted({line for line in lines if line.startswith(names)})])
+    return "\n".join([*machine, *sorted(lines)])

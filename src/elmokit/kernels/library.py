@@ -17,8 +17,21 @@ import numpy as np
 
 from elmokit.kernels.build import Interface, load_library, read_interface
 
+Kind = Literal["fp32", "bf16", "int8"]
+"""Type of the values of a packed matrix."""
+
+KINDS: dict[Kind, tuple[str, ...]] = {
+    "fp32": ("float32",), "bf16": ("bfloat16", "uint16"), "int8": ("int8",),
+}  # fmt: skip
+"""The names that NumPy and PyTorch have for the values."""
+_NAMES_OF_C = {
+    "float": ("float32",), "int64_t": ("int64",), "int32_t": ("int32",), "uint8_t": ("uint8",),
+}  # fmt: skip
+
+_TYPED: Any = object()
+"""Stands for the type that the field ``type`` names."""
 _wanted: int | None = None
-"""A setting that PyTorch has not got yet, since it is not imported."""
+"""A number of threads that PyTorch has not got yet, since it is not imported."""
 
 
 def get_num_threads() -> int:
@@ -70,21 +83,6 @@ def _default_threads() -> int:
         return len({(folder / "thread_siblings_list").read_text() for folder in folders})
     except (AttributeError, OSError):
         return os.cpu_count() or 1
-
-
-Kind = Literal["fp32", "bf16", "int8"]
-"""Type of the values of a packed matrix."""
-
-KINDS: dict[Kind, tuple[str, ...]] = {
-    "fp32": ("float32",), "bf16": ("bfloat16", "uint16"), "int8": ("int8",),
-}  # fmt: skip
-"""The names that NumPy and PyTorch have for the values."""
-_NAMES_OF_C = {
-    "float": ("float32",), "int64_t": ("int64",), "int32_t": ("int32",), "uint8_t": ("uint8",),
-}  # fmt: skip
-
-_TYPED: Any = object()
-"""Stands for the type that the field ``type`` names."""
 
 
 def group_size(kind: Kind) -> int:

@@ -17,11 +17,24 @@ from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 DOTS_PER_INCH = 150
+NGRAM_NAME = "ngram.json"
+"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
+BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
+"""Perplexities of the base model and of the fine-tuned one."""
+MAX_ROWS = 4000
+"""Rows of a log that are shown, evenly thinned; those with held-out perplexities all are."""
+POLL_SECONDS = 2.0
+
+_ADVICE = "Make it again, or remove it."
+_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
+_COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
+_LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
+_PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
 
 
 def check_matplotlib() -> None:
     """Raise `MissingExtraError` if matplotlib is not installed."""
-    _figure_class()
+    new_figure(1, 1)
 
 
 def check_picture_name(path: Path) -> None:
@@ -33,16 +46,11 @@ def check_picture_name(path: Path) -> None:
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of so many inches; it needs no display."""
-    figure_class = _figure_class()
-    return figure_class(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
-
-
-def _figure_class() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingExtraError("matplotlib", extra="plots") from error
-    return Figure
+    return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
 
 
 def write_picture(figure: Any, path: Path) -> None:
@@ -51,24 +59,9 @@ def write_picture(figure: Any, path: Path) -> None:
         figure.savefig(temp_path, format=path.suffix.lower()[1:])
 
 
-NGRAM_NAME = "ngram.json"
-"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
-BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
-"""Perplexities of the base model and of the fine-tuned one."""
-MAX_ROWS = 4000
-"""Rows of a log that are shown, evenly thinned; those with held-out perplexities all are."""
-
-_ADVICE = "Make it again, or remove it."
-_QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
-POLL_SECONDS = 2.0
-_COPIED_WITHIN_SECONDS = 60  # by which the log of a finished run may be newer, as in a copy
-_LOSSES = {"forward": "forward_loss", "backward": "backward_loss", "mean": "loss"}
-_PERPLEXITIES = {"forward": "valid_forward", "backward": "valid_backward", "mean": "valid_mean"}
-
-
 @dataclass(frozen=True)
-class TrainingRun:
-    """A run as far as it is."""
+class RunCurves:
+    """The figures of a run as far as it is."""
 
     rows: list[dict[str, Any]]
     num_rows: int
@@ -81,7 +74,7 @@ class TrainingRun:
     after: dict[str, float | None]
 
 
-def read_training_run(directory: Path) -> TrainingRun:
+def read_training_run(directory: Path) -> RunCurves:
     """Read the figures of a run, also while it is written."""
     rows = read_log(directory / METRICS_FILE)
     stride = -(-len(rows) // MAX_ROWS) or 1
@@ -102,7 +95,7 @@ def read_training_run(directory: Path) -> TrainingRun:
             for file in (BEFORE_FILE, AFTER_FILE)
         )
     is_running = _is_running(directory)
-    return TrainingRun(shown, len(rows), is_running, ngram or None, before, after)
+    return RunCurves(shown, len(rows), is_running, ngram or None, before, after)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -112,10 +105,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _is_running(directory: Path) -> bool:
     """Return whether something was written lately, and a finished model not after it."""
-    log = directory / METRICS_FILE
-    # without a log the text is being prepared, by files that come and go
-    last = _changed(log)
-    if not last:
+    last = _changed(directory / METRICS_FILE)
+    if not last:  # the text is being prepared, by files that come and go
         paths = (Path(at, name) for at, _, names in os.walk(directory) for name in (".", *names))
         last = max(map(_changed, paths), default=0.0)
     if last - _changed(directory / CONFIG_NAME) < _COPIED_WITHIN_SECONDS:
@@ -145,7 +136,7 @@ def check_run_dir(directory: Path) -> None:
         )
 
 
-def plot_run(directory: Path, path: Path) -> TrainingRun:
+def plot_run(directory: Path, path: Path) -> RunCurves:
     """Draw loss and held-out perplexity of a run by direction, and return what was drawn.
 
     Lines across show the n-gram model of `NGRAM_NAME`, if there is one, and the base model of a

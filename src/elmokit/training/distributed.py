@@ -88,15 +88,12 @@ def world(device: str = "auto") -> Iterator[World]:
 
     ``device`` is as for `pick_device`; under `torchrun` each process takes its own GPU.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World(device=pick_device(device))
         return
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     own = pick_device(device)
-    use_cuda = own.type == "cuda"
-    if use_cuda:
-        own = torch.device("cuda", local_rank)
+    if use_cuda := own.type == "cuda":
+        own = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(own)
     # The functions of this module keep the group that exists when it is imported, and with it its
     # threads, as a default argument; DistributedDataParallel would import it later.

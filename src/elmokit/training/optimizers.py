@@ -87,9 +87,9 @@ def muon(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
         for name, parameter in named.items()
         if parameter.dim() == 2 and not any(word in name for word in ("embedding", "softmax"))
     ]
-    adamw_group = [parameter for name, parameter in named.items() if name not in inner]
+    others = [parameter for name, parameter in named.items() if name not in inner]
     groups = [
-        {"params": adamw_group, "weight_decay": 0.0},
+        {"params": others, "weight_decay": 0.0},
         {"params": [named[name] for name in inner], "weight_decay": 0.0, "is_muon": True},
     ]
     groups = [group for group in groups if group["params"]]

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
+from elmokit.bilm.bilm import BiLM, BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 
@@ -43,14 +43,6 @@ def model():
 
 def ids_of(model, sentences=SENTENCES):
     return torch.from_numpy(model.char_vocab.encode(sentences))
-
-
-def random_state(model, num_rows):
-    generator = torch.Generator().manual_seed(5)
-    zeros = BiLMState.zeros(model.config.lstm, num_rows)
-    return BiLMState(
-        *(0.3 * torch.randn(part.shape, generator=generator) for part in (zeros.hidden, zeros.cell))
-    )
 
 
 @torch.no_grad()
@@ -110,10 +102,6 @@ class TestState:
             ours = getattr(whole.state, part)
             torch.testing.assert_close(ours[:, 0], getattr(after_first.state, part)[:, 0])
             torch.testing.assert_close(ours[:, 1], getattr(after_second.state, part)[:, 1])
-
-    def test_too_few_rows_are_refused(self, model):
-        with pytest.raises(ValueError, match=r"`state` .*\b3 .*\b5\b"):
-            model(ids_of(model), state=random_state(model, 3))
 
 
 class TestParameters:

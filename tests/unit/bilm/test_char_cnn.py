@@ -52,11 +52,6 @@ def test_equals_torchs_own_convolutions_over_whole_rows(activation, num_highway,
     torch.testing.assert_close(encoder(ids), plain(encoder, ids), atol=1e-6, rtol=0)
 
 
-def test_wrong_row_length_is_refused():
-    with pytest.raises(ValueError, match=r"`char_ids` .*\b50\b.*\(2, 40\)"):
-        build()(torch.ones(2, 40, dtype=torch.int64))
-
-
 def test_gradients_reach_every_parameter_but_the_padded_row():
     encoder = build()
     encoder(ids_of(WORDS)).square().sum().backward()

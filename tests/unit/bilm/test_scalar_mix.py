@@ -45,23 +45,3 @@ class TestNormalization:
         nothing = torch.zeros(layers.shape[1:3], dtype=torch.bool)
         plain = ScalarMix(3)(layers)
         torch.testing.assert_close(mix(layers, nothing), plain, rtol=1e-4, atol=1e-4)
-
-    @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
-    def test_a_batch_wide_norm_needs_a_mask(self, layers, layer_norm):
-        with pytest.raises(ValueError, match=f"layer_norm='{layer_norm}' .*`mask`"):
-            ScalarMix(3, layer_norm=layer_norm)(layers)
-
-
-class TestPenalty:
-    def test_is_the_sum_of_squares_before_the_softmax_without_gamma(self):
-        mix = ScalarMix(3, initial_weights=[1.0, -2.0, 3.0])
-        assert mix.penalty().item() == pytest.approx(14)
-        mix.penalty().backward()
-        assert mix.gamma.grad is None
-        assert mix.mix_weights.grad.tolist() == [2.0, -4.0, 6.0]
-
-
-class TestErrors:
-    def test_another_number_of_initial_weights(self):
-        with pytest.raises(ValueError, match=r"`initial_weights` .*\b3 .*\b2\b"):
-            ScalarMix(3, initial_weights=[0.0, 1.0])

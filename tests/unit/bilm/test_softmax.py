@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from elmokit.bilm.softmax import (
-    Candidates,
     FullSoftmax,
     LogUniformSampler,
     SampledSoftmax,
@@ -58,13 +57,6 @@ class TestExactLoss:
         logits = hidden @ softmax.weight.T + softmax.bias
         expected = -logits.log_softmax(dim=1)[torch.arange(len(hidden)), word_ids - 1]
         torch.testing.assert_close(softmax.nll(hidden, word_ids), expected)
-
-    @pytest.mark.parametrize("kind", ["full", "adaptive"])
-    def test_the_training_loss_of_an_exact_softmax_is_exact(self, kind):
-        softmax = build(kind)
-        hidden, word_ids = inputs()
-        trained = softmax.training_nll(hidden, word_ids, generator=generator())
-        assert torch.equal(trained, softmax.nll(hidden, word_ids))
 
     @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
     def test_under_autocast_all_but_the_products_is_in_full_precision(self, kind):
@@ -119,26 +111,6 @@ class TestSampledLoss:
                 target_logit = (hidden * softmax.weight[-1]).sum() - log_q
                 estimates.append(target_logit.exp() * (nll.exp() - 1))
         assert float(torch.cat(estimates).mean()) == pytest.approx(float(everything), rel=0.08)
-
-    def test_a_candidate_that_is_the_target_does_not_count_as_negative(self):
-        softmax = build("sampled", num_samples=3)
-        hidden = inputs(1)[0]
-        hit = Candidates(torch.tensor([4, 7, 9]), 5)
-        without = Candidates(torch.tensor([7, 9]), 5)
-        target = torch.tensor([5])  # class 4
-        torch.testing.assert_close(
-            softmax.sampled_nll(hidden, target, hit), softmax.sampled_nll(hidden, target, without)
-        )
-        other = torch.tensor([6])
-        assert softmax.sampled_nll(hidden, other, hit) > softmax.sampled_nll(hidden, other, without)
-
-    def test_one_draw_serves_all_positions_and_rows_not_drawn_get_no_gradient(self):
-        softmax = build("sampled", num_samples=4)
-        hidden, word_ids = inputs(5)
-        classes = softmax.sampler.draw(4, generator=generator(6)).classes
-        softmax.training_nll(hidden, word_ids, generator=generator(6)).sum().backward()
-        touched = set((word_ids - 1).tolist()) | set(classes.tolist())
-        assert set(softmax.weight.grad.abs().sum(dim=1).nonzero().flatten().tolist()) == touched
 
 
 class TestAdaptive:

@@ -71,52 +71,15 @@ def test_bf16_moves_the_figures_within_its_error_budget():
     assert quick != exact
 
 
-def test_bits_per_byte_counts_utf8_bytes_and_a_separator_a_target(model):
-    report = perplexity(model, [["강", "is"]])  # 3 + 2 bytes, 3 targets
-    nats = 3 * sum(losses(report)) / 2
-    assert report.bits_per_byte == pytest.approx(nats / math.log(2) / (3 + 2 + 3))
-    assert report.bits_per_byte_spelled == report.bits_per_byte
-
-
-def test_unknown_words_are_free_in_one_reading_and_cost_their_bytes_in_the_other(model):
-    """The bytes of "zzz" and "강강" cost nothing, or 8 bits each, of 12 and five separators."""
-    report = perplexity(model, [["강", "zzz"], ["강강"]])
-    assert report.oov_rate == pytest.approx(2 / 3)
-    cost = report.bits_per_byte_spelled - report.bits_per_byte
-    assert cost == pytest.approx(8 * (3 + 6) / (3 + 3 + 6 + 5))
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        ({"sentences": [[], []]}, ValueError), ({"sentences": "I sat by the bank ."}, TypeError),
-        ({"batch_size": 0}, ValueError), ({"state": "cold"}, ValueError),
-        ({"precision": "fp16"}, ValueError),
-        ({"model": toy_model(vocab=None, softmax=None)}, ValueError),
-    ],
-)  # fmt: skip
-def test_wrong_options_are_refused(model, options, error):
-    with pytest.raises(error):
-        perplexity_in(**{"model": model, "sentences": SENTENCES, **options})
-
-
-class TestFiles:
-    @pytest.fixture
-    def stored(self, model, tmp_path):
-        model.save(tmp_path / "model")
-        text = tmp_path / "text.txt"
-        text.write_text("".join(" ".join(sentence) + "\n" for sentence in SENTENCES))
-        return str(tmp_path / "model"), text
-
-    def test_a_stored_model_on_a_file_that_has_bad_lines(self, model, stored):
-        model_path, text = stored
-        text.write_bytes(b"\n" + text.read_bytes() + b"a\0b\n")
-        read = ReadReport()
-        report = perplexity_of_files(*open_scorer(model_path, device="cpu"), [text], read=read)
-        expected = perplexity_in(model, SENTENCES)
-        assert losses(report) == pytest.approx(losses(expected), abs=2e-6)
-        assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
-        assert report.sentences == read.sentences
+def test_a_stored_model_on_a_file_that_has_bad_lines(model, tmp_path):
+    model.save(tmp_path / "model")
+    lines = "".join(" ".join(sentence) + "\n" for sentence in SENTENCES)
+    (tmp_path / "text.txt").write_bytes(b"\n" + lines.encode() + b"a\0b\n")
+    scorer, read = open_scorer(str(tmp_path / "model"), device="cpu"), ReadReport()
+    report = perplexity_of_files(*scorer, [tmp_path / "text.txt"], read=read)
+    assert losses(report) == pytest.approx(losses(perplexity_in(model, SENTENCES)), abs=2e-6)
+    assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
+    assert report.sentences == read.sentences
 
 
 def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
@@ -134,20 +97,12 @@ def test_sentences_start_from_the_warm_state_unless_told_otherwise(model):
     assert warm.forward != pytest.approx(reset.forward, rel=1e-6)
 
 
-def counter(**changes):
-    sums = {
-        "forward_nats": 20 * math.log(8),
-        "backward_nats": 20 * math.log(2),
-        "tokens": 20,
-        "sentences": 4,
-        "unknown_words": 2,
-        "text_bytes": 60,
-    }
-    return PerplexityCounter(**{**sums, **changes})
-
-
 def test_figures_by_hand():
-    report = counter().report(vocabulary=100, state="reset")
+    sums = {
+        "forward_nats": 20 * math.log(8), "backward_nats": 20 * math.log(2), "tokens": 20,
+        "sentences": 4, "unknown_words": 2, "text_bytes": 60, "unknown_bytes": 6,
+    }  # fmt: skip
+    report = PerplexityCounter(**sums).report(vocabulary=100, state="reset")
     assert (report.forward, report.backward) == pytest.approx((8, 2))
     assert report.mean == pytest.approx(4)  # the geometric mean
     assert report.oov_rate == pytest.approx(2 / 16)  # of words, without sentence ends
@@ -155,15 +110,6 @@ def test_figures_by_hand():
     assert report.bits_per_byte == pytest.approx(2 * 20 / 80)
     assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, 100)
     assert (report.state, report.precision) == ("reset", "fp32")
-    spelled = counter(unknown_bytes=6).report(vocabulary=100, state="warm")
-    assert spelled.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
-
-
-def test_a_hopeless_model_has_an_infinite_perplexity():
-    report = counter(forward_nats=20 * 800.0).report(vocabulary=100, state="reset")
-    assert report.forward == math.inf
-
-
-def test_nothing_scored_is_an_error():
-    with pytest.raises(ValueError, match="no text"):
-        PerplexityCounter().report(vocabulary=100, state="reset")
+    assert report.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
+    hopeless = PerplexityCounter(**{**sums, "forward_nats": 20 * 800.0})
+    assert hopeless.report(vocabulary=100, state="reset").forward == math.inf

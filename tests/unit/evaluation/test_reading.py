@@ -7,6 +7,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
+from elmokit.evaluation.regression import gain, groups_of
 from elmokit.evaluation.surprisal import typed_words
 
 from ...builders.command_line import elmokit
@@ -29,7 +30,7 @@ def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
     words = times.observe(typed, [(0, 1), (1, 1)], ["Boat", "ship"], spill=2)
     assert [word.word for word in words.words] == ["boat,", "ship"]
     assert [[word.word for word in row] for row in words.before] == [["the"], ["river"]]
-    columns = times.columns_of(words, ["forward"], spill=2)
+    columns = times.columns_of(words, "forward", spill=2)
     assert columns.shape == (2, 3)
     own = [typed[0][1].forward, typed[1][1].forward]
     assert columns[0].tolist() == [own[0], typed[0][0].forward, np.mean(own)]
@@ -52,7 +53,7 @@ def experiment(slope, num_sentences=60, noise=1.0):
 
 
 def test_a_planted_effect_is_found_with_its_slope():
-    result = times.gain(*experiment(slope=3.0))
+    result = gain(*experiment(slope=3.0))
     assert result.low > 0
     assert result.slope == pytest.approx(3.0, rel=0.02)
     assert result.low < result.nats < result.high
@@ -63,11 +64,11 @@ def test_a_planted_effect_is_found_with_its_slope():
 def test_items_are_held_out_whole_if_there_are_enough():
     sentence = np.repeat(np.arange(80), 3)
     stories = [str(number // 2) for number in sentence]
-    groups, name = times.groups_of(sentence, stories)
+    groups, name = groups_of(sentence, stories)
     assert (name, len(set(groups.tolist()))) == ("item", 40)
     assert all(len(set(groups[sentence // 2 == story].tolist())) == 1 for story in range(40))
-    assert times.groups_of(sentence, [str(number // 20) for number in sentence])[1] == "sentence"
-    assert times.groups_of(sentence, None)[0] is sentence
+    assert groups_of(sentence, [str(number // 20) for number in sentence])[1] == "sentence"
+    assert groups_of(sentence, None)[0] is sentence
 
 
 def table(model, tmp_path, *, whole=True, per_item=1):

@@ -177,13 +177,6 @@ def test_errors_come_at_the_call_not_at_the_first_row(model, options, error):
         surprisal(**{"model": model, "sentences": SENTENCES, **options})
 
 
-def test_no_text_has_no_perplexity(model):
-    rows = surprisal(model, [[]])
-    assert list(rows) == []
-    with pytest.raises(ValueError, match="no text"):
-        rows.report()
-
-
 def test_unknown_words_cost_their_spelling_too():
     model = toy_model()
     sentence = ["the", "walrus", "<UNK>", "boat"]

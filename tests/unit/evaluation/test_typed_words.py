@@ -7,7 +7,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import surprisal, typed_of
-from elmokit.evaluation.surprisal_files import TableText, sentences_of_items
+from elmokit.evaluation.tables import TableText, sentences_of_items
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import elmokit

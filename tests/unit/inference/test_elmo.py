@@ -8,7 +8,7 @@ import subprocess
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
+from elmokit.bilm.bilm import BiLM, BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
@@ -117,19 +117,6 @@ def strip(x, mask):
     return x[:, 1:-1] * inner.unsqueeze(2)
 
 
-class TestMixtures:
-    def test_several_mixtures_share_one_pass_and_have_their_own_gradients(self, model, ids):
-        elmo = ELMo(model, num_mixes=2, dropout=0.0)
-        calls = []
-        model.register_forward_hook(lambda *_: calls.append(1))
-        first, second = elmo(ids).mixes
-        assert calls == [1]
-        torch.testing.assert_close(first, second)
-        first.square().sum().backward()
-        assert elmo.scalar_mixes[0].mix_weights.grad.abs().sum() > 0
-        assert elmo.scalar_mixes[1].mix_weights.grad is None
-
-
 class TestFreezing:
     def test_a_frozen_model_gets_no_gradient_and_stays_in_evaluation_mode(self, model, ids):
         elmo = ELMo(model).train()
@@ -148,25 +135,6 @@ class TestFreezing:
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert parameter.grad.abs().sum() > 0, name
-
-
-class TestBatch:
-    @pytest.mark.parametrize("layer_norm", ["none", "token"])
-    def test_padding_and_company_do_not_change_a_sentence(self, model, ids, layer_norm):
-        elmo = ELMo(model, layer_norm=layer_norm, dropout=0.0)
-        together = elmo(ids.flip(0)).mixes[0].flip(0)
-        for row, sentence in enumerate(SENTENCES):
-            length = len(sentence)
-            alone = elmo(ids[row : row + 1, :length]).mixes[0]
-            torch.testing.assert_close(alone[0], together[row, :length], atol=2e-6, rtol=0)
-
-    def test_state_goes_in_and_comes_out(self, model, ids):
-        elmo = ELMo(model, dropout=0.0)
-        first = elmo(ids)
-        assert isinstance(first.state, BiLMState)
-        again, carried = elmo(ids), elmo(ids, state=first.state)
-        assert torch.equal(again.mixes[0], first.mixes[0])
-        assert (carried.mixes[0] - first.mixes[0])[first.mask].abs().max() > 1e-3
 
 
 class TestWordInput:

@@ -49,14 +49,6 @@ def fill(cache, words):
     return [words[i] for i in missing]
 
 
-def test_known_words_are_not_asked_for_again():
-    cache = WordCache(2, max_bytes=10 * ENTRY)
-    assert fill(cache, list("abc")) == ["a", "b", "c"]
-    assert fill(cache, list("cad")) == ["d"]
-    assert fill(cache, []) == []
-    assert len(cache) == 4
-
-
 def test_the_word_used_longest_ago_goes_first():
     cache = WordCache(2, max_bytes=3 * ENTRY)
     fill(cache, list("abc"))
@@ -72,14 +64,6 @@ def test_more_words_than_there_is_room_for():
     assert fill(cache, list("abcdef")) == list("abcdef")
     assert len(cache) == 2
     assert fill(WordCache(2, max_bytes=0), list("ab")) == ["a", "b"]
-
-
-def test_words_of_megabytes_are_not_kept():
-    cache = WordCache(1)
-    cache.write(["a" * 256, "b" * 257, "c", b"d" * 4000], np.arange(4, dtype=np.float32)[:, None])
-    vectors, missing = cache.read(["a" * 256, "b" * 257, "c", b"d" * 4000])
-    assert missing.tolist() == [1]
-    assert vectors[[0, 2, 3]].tolist() == [[0.0], [2.0], [3.0]]
 
 
 def test_many_threads_share_an_embedder():

@@ -6,7 +6,7 @@ import torch
 
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig, SoftmaxConfig
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.target_scores import FREQUENT_WORDS, TargetScores, WordDistributions
+from elmokit.inference.target_scores import FREQUENT_WORDS, DistributionTable, TargetScores
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.weights.stored_bilm import StoredBiLM
 
@@ -63,9 +63,8 @@ def test_distributions_have_ranks_entropies_and_likeliest_words(backend, kind):
     hidden, word_ids = inputs(9)
     with torch.no_grad():
         log_probs = softmax.scores(torch.from_numpy(hidden)).log_softmax(dim=1)
-    distributions = WordDistributions(scores, num_top=5)
-    table, rows = distributions.table(9), np.arange(9)[::-1].copy()
-    distributions.measure(hidden, word_ids, rows, into=table)
+    table, rows = DistributionTable.empty(9, 5), np.arange(9)[::-1].copy()
+    scores.describe(hidden, word_ids, rows, into=table)
     targets = log_probs[torch.arange(9), torch.from_numpy(word_ids) - 1]
     assert table.ranks[rows].tolist() == (1 + (log_probs > targets[:, None]).sum(1)).tolist()
     entropies = -(log_probs.exp() * log_probs).sum(1) / np.log(2)

@@ -5,7 +5,7 @@ import torch
 
 from elmokit.kernels import training
 from elmokit.kernels.library import address
-from elmokit.kernels.training import check_ids, kernels_for, load_training_kernels
+from elmokit.kernels.training import kernels_for, load_training_kernels
 
 
 @pytest.fixture
@@ -38,14 +38,6 @@ def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
     out = torch.ones(6, dim)
     kernels.scatter_rows(out, places, rows)
     torch.testing.assert_close(out, torch.ones(6, dim).index_add(0, places, rows))
-
-
-@pytest.mark.parametrize("wrong", [-1, 6])
-def test_rows_are_not_added_outside_of_the_matrix(kernels, wrong):
-    with pytest.raises(ValueError, match=rf"\b0 .*\b5, .* {wrong}\b"):
-        kernels.scatter_rows(torch.ones(6, 2), torch.tensor([3, wrong]), torch.ones(2, 2))
-    check_ids(torch.tensor([2, 4]), lowest=2, highest=4, what="ids")
-    check_ids(torch.empty(0, 3, dtype=torch.long), lowest=2, highest=4, what="ids")
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,7 @@ import torch
 
 from elmokit.errors import FormatError
 from elmokit.jobs.job import Pieces
-from elmokit.training.loop import (
-    load_checkpoint,
-    restore_optimizer,
-    save_checkpoint,
-)
+from elmokit.training.checkpoints import load_checkpoint, restore_optimizer, save_checkpoint
 from elmokit.training.optimizers import OptimizerConfig
 
 
@@ -35,19 +31,11 @@ def trained(module, *, name="adamw"):
     return optimizer
 
 
-def latest(folder):
-    return Pieces(folder).latest
-
-
 def save(folder, number, module, optimizer):
     save_checkpoint(
-        Pieces(folder),
-        number,
-        model=module.state_dict(),
-        optimizer=optimizer,
-        carry={"hidden": torch.arange(4.0)},
-        metadata={"number": number, "best": float("inf")},
-    )
+        Pieces(folder), number, model=module.state_dict(), optimizer=optimizer,
+        carry={"hidden": torch.arange(4.0)}, metadata={"number": number, "best": float("inf")},
+    )  # fmt: skip
     return Pieces(folder)
 
 
@@ -91,46 +79,37 @@ def test_an_optimizer_of_another_model_is_refused(module, tmp_path, name, change
         restore_optimizer(fresh, tensors)
 
 
-class TestFolder:
-    def test_a_kill_while_the_same_step_is_replaced_hides_none(self, module, tmp_path, monkeypatch):
-        optimizer = trained(module)
-        save(tmp_path, 5, module, optimizer)
-        rename, targets = Path.rename, []
+def test_a_kill_while_the_same_step_is_replaced_hides_none(module, tmp_path, monkeypatch):
+    optimizer = trained(module)
+    save(tmp_path, 5, module, optimizer)
+    rename, targets = Path.rename, []
 
-        def dies(path, target):
-            targets.append(target)
-            if len(targets) == 2:
-                raise KeyboardInterrupt
-            return rename(path, target)
+    def dies(path, target):
+        targets.append(target)
+        if len(targets) == 2:
+            raise KeyboardInterrupt
+        return rename(path, target)
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, "rename", dies)
-            with pytest.raises(KeyboardInterrupt):
-                save(tmp_path, 5, module, optimizer)
-        assert not (tmp_path / "step-000000005").exists()
-        assert load_checkpoint(Pieces(tmp_path)).metadata["number"] == 5
-
-        save(tmp_path, 9, module, optimizer)
-        assert latest(tmp_path).name == "step-000000009"
-        save(tmp_path, 12, module, optimizer)
-        assert sorted(path.name for path in tmp_path.iterdir()) == [
-            "step-000000009",
-            "step-000000012",
-        ]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", dies)
+        with pytest.raises(KeyboardInterrupt):
+            save(tmp_path, 5, module, optimizer)
+    assert not (tmp_path / "step-000000005").exists()
+    assert load_checkpoint(Pieces(tmp_path)).metadata["number"] == 5
+    for number in (9, 12):
+        save(tmp_path, number, module, optimizer)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["step-000000009", "step-000000012"]
 
 
-class TestDamage:
-    @pytest.mark.parametrize(
-        "name",
-        ["model.safetensors", "optimizer.safetensors", "carry.safetensors", "metadata.json"],
-    )
-    @pytest.mark.parametrize("damage", ["cut", "missing"])
-    def test_is_named_with_the_cure(self, module, tmp_path, name, damage):
-        pieces = save(tmp_path, 5, module, trained(module))
-        path = pieces.latest
-        if damage == "missing":
-            (path / name).unlink()
-        else:
-            (path / name).write_bytes((path / name).read_bytes()[:-9])
-        with pytest.raises(FormatError, match=r"/step-000000005/\w+.*: .*/step-000000005\b"):
-            load_checkpoint(pieces)
+@pytest.mark.parametrize("name", ["model", "optimizer", "carry", "metadata"])
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_damage_is_named_with_the_cure(module, tmp_path, name, damage):
+    pieces = save(tmp_path, 5, module, trained(module))
+    (path,) = pieces.latest.glob(f"{name}.*")
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(FormatError, match=r"/step-000000005/\w+.*: .*/step-000000005\b"):
+        load_checkpoint(pieces)

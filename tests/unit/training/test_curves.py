@@ -1,3 +1,5 @@
+"""Plots of a run, and its figures in TensorBoard."""
+
 import json
 import os
 import time
@@ -5,38 +7,33 @@ import time
 import pytest
 
 from elmokit.errors import FormatError, InputError
-from elmokit.training.curves import (
-    check_picture_name,
-    new_figure,
-    plot_run,
-    read_training_run,
-    write_picture,
-)
+from elmokit.training import curves
+from elmokit.training.curves import check_picture_name, plot_run, read_training_run, track
+
+from ...builders.command_line import elmokit
+
+ROWS = [
+    {"step": 1, "loss": 5.0, "forward_loss": 4.0},
+    {"step": 2, "loss": 2.5, "forward_loss": 2.0, "seconds": 1.5},
+    {"step": 2, "valid_forward": 90.0, "valid_mean": 84.5, "valid_state": "warm"},
+]
 
 
 @pytest.fixture
 def run_dir(tmp_path):
-    rows = [{"step": step, "loss": 5 / step, "forward_loss": 4 / step} for step in (1, 2, 3)]
-    rows.append({"step": 3, "valid_forward": 90.0, "valid_backward": 80.0, "valid_mean": 84.9})
-    write_log(tmp_path, rows)
-    return tmp_path
-
-
-def write_log(directory, rows):
-    (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def set_age(path, seconds):
-    os.utime(path, (time.time() - seconds,) * 2)
+    path = tmp_path / "a-run"
+    path.mkdir()
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    (path / "run.json").write_text(json.dumps({"config": {"train": {"batch_size": 32}}}))
+    return path
 
 
 def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
     assert read_training_run(run_dir).before == read_training_run(run_dir).after == {}
     (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
-    found = read_training_run(run_dir)
-    assert (found.before, found.after) == ({"in_domain": 300.5}, {})
-    (run_dir / "after.json").write_text('{"in_domain": {"mean": 90}}')
-    assert read_training_run(run_dir).after == {"in_domain": 90.0}
+    (run_dir / "after.json").write_text('{"in_domain": {"mean": null}}')
+    run = read_training_run(run_dir)
+    assert (run.before, run.after) == ({"in_domain": 300.5}, {"in_domain": None})
 
 
 @pytest.mark.parametrize("name", ["before.json", "ngram.json"])
@@ -49,17 +46,22 @@ def test_damaged_files_are_named_and_empty_ones_are_being_written(run_dir, name)
             read_training_run(run_dir)
 
 
-@pytest.mark.parametrize(("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
-def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix, start):
+BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
+
+
+@pytest.mark.parametrize("suffix", BEGINNINGS)
+def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
     pytest.importorskip("matplotlib")
     (run_dir / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5}')
     (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
     path = run_dir / f"plot.{suffix}"
-    assert len(plot_run(run_dir, path).rows) == 4
-    assert path.read_bytes().startswith(start)
+    assert len(plot_run(run_dir, path).rows) == 3
+    assert path.read_bytes().startswith(BEGINNINGS[suffix])
     if suffix == "svg":
         for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
             assert b"<!-- " + text + b" -->" in path.read_bytes()  # text is drawn as paths
+    with pytest.raises(InputError, match=r"\.png"):
+        check_picture_name(path.with_suffix(".gif"))
 
 
 @pytest.mark.parametrize(
@@ -72,24 +74,37 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix, 
     ],
 )  # fmt: skip
 def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model, is_running):
-    set_age(run_dir / "metrics.jsonl", log)
-    if model is not None:
-        (run_dir / "config.json").touch()
-        set_age(run_dir / "config.json", model)
+    for name, age in (("metrics.jsonl", log), ("config.json", model)):
+        if age is not None:
+            (run_dir / name).touch()
+            os.utime(run_dir / name, (time.time() - age,) * 2)
     assert read_training_run(run_dir).is_running is is_running
 
 
-BEGINNINGS = {"a.png": b"\x89PNG", "a.PDF": b"%PDF", "a.svg": b"<?xml"}
+def scalars(run_dir, name):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(run_dir / "tensorboard")).Reload()
+    return [(event.step, event.value) for event in events.Scalars(name)]
 
 
-@pytest.mark.parametrize("name", BEGINNINGS)
-def test_the_suffix_names_the_format(tmp_path, name):
-    pytest.importorskip("matplotlib")
-    check_picture_name(tmp_path / name)
-    with pytest.raises(InputError, match=r"\.png"):
-        check_picture_name(tmp_path / "a.gif")
-    figure = new_figure(2, 1)
-    assert figure.get_size_inches().tolist() == [2, 1]
-    write_picture(figure, tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(BEGINNINGS[name])
-    assert [path.name for path in tmp_path.iterdir()] == [name]
+def test_the_command_says_how_many_rows_it_sent(run_dir):
+    pytest.importorskip("tensorboard")
+    assert "3 rows" in elmokit("track", run_dir).stdout
+    assert scalars(run_dir, "loss") == [(1, 5.0), (2, 2.5)]
+
+
+def test_tensorboard_shows_new_rows_once_until_it_is_interrupted(run_dir, monkeypatch):
+    pytest.importorskip("tensorboard")
+    more = iter([*ROWS, {"step": 30, "loss": 7.0}])
+
+    def sleep(seconds):
+        row = next(more, None)  # first those that a resumed run repeats
+        if row is None:
+            raise KeyboardInterrupt
+        with (run_dir / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+    monkeypatch.setattr(curves.time, "sleep", sleep)
+    assert track(run_dir, follow=True) == 4
+    assert scalars(run_dir, "loss") == [(1, 5.0), (2, 2.5), (30, 7.0)]
+    assert scalars(run_dir, "valid_mean") == [(2, 84.5)]

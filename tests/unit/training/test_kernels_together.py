@@ -13,8 +13,6 @@ from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.corpus.packing import WindowBatch
 from elmokit.kernels import training
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.training.fused.char_cnn import encode_tokens
-from elmokit.training.fused.lstm import run_fused
 from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
 
 ROWS, STEPS, WORDS = 6, 5, 60
@@ -31,17 +29,8 @@ def window():
     words = [f"w{'x' * int(generator.integers(9))}{k}" for k in range(WORDS - 1)]
     word_ids = np.arange(1, WORDS, dtype=np.int64)
 
-    def draw(low):
-        return generator.integers(low, WORDS - 1, size=(ROWS, STEPS))
-
-    return WindowBatch(
-        CharVocab(CONFIG.char_vocab).encode_words(words),
-        word_ids,
-        draw(0),
-        draw(0),
-        draw(1),
-        draw(1),
-    )
+    ids = [generator.integers(low, WORDS - 1, size=(ROWS, STEPS)) for low in (0, 0, 1, 1)]
+    return WindowBatch(CharVocab(CONFIG.char_vocab).encode_words(words), word_ids, *ids)
 
 
 def results():
@@ -72,22 +61,3 @@ def test_the_loss_is_that_of_pytorch_alone(monkeypatch):
         torch.testing.assert_close(
             ours[name], expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()), msg=name
         )
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("is_cast", [False, True], ids=["as it is", "autocast"])
-def test_a_model_of_other_types_is_left_to_pytorch(monkeypatch, dtype, is_cast):
-    """The kernels would take its parameters for fp32."""
-    model, ids = BiLM(CONFIG).to(dtype), torch.from_numpy(window().char_ids.astype(np.int64))
-
-    def outputs():
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=is_cast):
-            tokens = encode_tokens(model.token_encoder, ids)
-            state = BiLMState.zeros(CONFIG.lstm, 1, dtype=dtype).direction("forward")
-            layer = model.forward_layers[0]
-            return run_fused(layer, tokens[None], tuple(part[0] for part in state))[0]
-
-    ours = outputs()
-    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
-    assert torch.equal(ours, outputs())
-    assert ours.isfinite().all()

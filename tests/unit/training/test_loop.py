@@ -1,6 +1,5 @@
 """The training loop: what it updates, carries, reports, and when it stops."""
 
-import itertools
 import os
 import platform
 import subprocess
@@ -9,7 +8,7 @@ import pytest
 import torch
 
 from elmokit.training.distributed import World
-from elmokit.training.loop import StepResult, derived_seed, quick_matmul, train
+from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, ScheduleConfig
 
@@ -84,27 +83,6 @@ class TestProgress:
 
 
 class TestUpdate:
-    def test_is_that_of_the_plain_optimizer(self, module):
-        expected = torch.nn.Linear(2, 1)
-        expected.load_state_dict(module.state_dict())
-        optimizer = torch.optim.Adagrad(
-            expected.parameters(), lr=0.1, initial_accumulator_value=1.0, eps=1e-10
-        )
-        losses = []
-        for batch in itertools.islice(batches(), 3):
-            optimizer.zero_grad()
-            loss = expected(batch).square().mean()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(expected.parameters(), 1.0)
-            optimizer.step()
-            losses.append(loss.item())
-        reports = run(module)
-        assert torch.equal(module.weight, expected.weight)
-        assert [report.loss for report in reports] == pytest.approx(losses)
-        assert [report.parts["twice"] for report in reports] == pytest.approx(
-            [2 * loss for loss in losses]
-        )
-
     def test_a_loss_that_is_not_finite_stops_before_the_update(self, module):
         start = {name: value.clone() for name, value in module.state_dict().items()}
         poisoned = iter([torch.full((4, 2), float("nan"))])
@@ -117,19 +95,6 @@ class TestUpdate:
             assert torch.equal(value, start[name]), name
 
 
-class TestDerivedSeed:
-    def test_is_63_bits_and_differs_for_every_part(self):
-        seeds = {
-            derived_seed(seed, step, direction, use)
-            for seed in range(4)
-            for step in range(50)
-            for direction in range(2)
-            for use in range(2)
-        }
-        assert len(seeds) == 4 * 50 * 2 * 2
-        assert all(0 <= seed < 2**63 for seed in seeds)
-
-
 def test_the_learning_rate_follows_the_schedule(module):
     schedule = ScheduleConfig(warmup_share=0.5, final_factor=0.0)
     reports = run(module, schedule=schedule, budget=Budget(steps=8))
@@ -137,36 +102,10 @@ def test_the_learning_rate_follows_the_schedule(module):
     assert [report.learning_rate for report in reports] == pytest.approx(expected)
 
 
-def test_a_gradient_that_is_not_finite_stops_before_the_update(module):
-    start = {name: value.clone() for name, value in module.state_dict().items()}
-    module.weight.register_hook(lambda gradient: gradient * float("inf"))
-    with pytest.raises(FloatingPointError, match=r"step 1 .*loss \d.*norm (inf|nan)"):
-        run(module)
-    for name, value in module.state_dict().items():
-        assert torch.equal(value, start[name]), name
-
-
-def test_only_matrices_decay():
-    module = torch.nn.Linear(2, 1)
-    groups = OptimizerConfig(weight_decay=0.1).build(module).param_groups
-    assert [(group["weight_decay"], len(group["params"])) for group in groups] == [
-        (0.1, 1),
-        (0.0, 1),
-    ]
-
-
 GLIBC = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="only the GNU C library has these settings"
 )
 NUM_VALUES = 10_000_000  # 40 MB: ten thousand pages, more than the library would keep by itself
-
-
-def test_the_error_is_measured_on_this_processor():
-    with quick_matmul(True) as used:
-        generator = torch.Generator().manual_seed(1)
-        a, b = (torch.randn(64, 64, generator=generator) for _ in range(2))
-        error = ((a @ b) - (a.double() @ b.double())).abs().max() / 8
-        assert error < (1e-5 if used else 1e-6)
 
 
 @pytest.fixture
@@ -178,7 +117,7 @@ def nothing_set(monkeypatch):
 
 MEASURE = f"""
 import resource, torch
-from elmokit.training.loop import kept_memory
+from elmokit.training.processor import kept_memory
 
 def resident():
     with open("/proc/self/statm") as file:

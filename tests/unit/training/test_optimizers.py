@@ -62,36 +62,20 @@ def test_muon_leaves_embeddings_and_output_layer_to_adamw():
     assert step.max() / step.min() < 2.5
 
 
-def moved(module, generator):
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator))
-    return module
-
-
-def averages_of(num_updates, *, decay=0.999, pause=None):
-    """The average after so many updates; a pause writes and reads its state."""
-    module, generator = torch.nn.Linear(3, 2), torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        module.weight.zero_()
-        module.bias.zero_()
-    average = WeightAverage(module, decay)
-    history = []
-    for step in range(1, num_updates + 1):
-        average.update(moved(module, generator), step)
+def test_the_average_follows_its_formula_across_a_pause():
+    module, random = torch.nn.Linear(3, 2, bias=False), torch.Generator().manual_seed(0)
+    average, history = WeightAverage(module, 0.9), []
+    for step in range(1, 4 * UPDATES_TOGETHER + 1):
+        with torch.no_grad():
+            module.weight.normal_(generator=random)
+        average.update(module, step)
         history.append(module.weight.detach().clone())
-        if step == pause:
+        if step == 2 * UPDATES_TOGETHER:
             state = {name: value.clone() for name, value in average.state_dict().items()}
-            average = WeightAverage(torch.nn.Linear(3, 2), decay)
+            average = WeightAverage(torch.nn.Linear(3, 2, bias=False), 0.9)
             average.load_state_dict(state)
-    return average.model.weight, history
-
-
-def test_follows_its_formula():
-    average, history = averages_of(4 * UPDATES_TOGETHER, decay=0.9)
     expected = history[0]
-    for number in range(1, 5):
-        updates = number * UPDATES_TOGETHER
+    for updates in range(UPDATES_TOGETHER, 4 * UPDATES_TOGETHER + 1, UPDATES_TOGETHER):
         kept = min(0.9, (1 + updates) / (10 + updates)) ** UPDATES_TOGETHER
         expected = kept * expected + (1 - kept) * history[updates - 1]
-    torch.testing.assert_close(average, expected)
+    torch.testing.assert_close(average.model.weight, expected)

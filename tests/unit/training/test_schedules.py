@@ -53,33 +53,17 @@ class TestLimits:
         assert Limits(**limits).budget(**CORPUS, steps_grow=True) == Budget(**expected)
 
 
-class TestSchedule:
-    def test_warms_up_from_nearly_zero_to_the_peak(self):
-        schedule = ScheduleConfig(warmup_share=0.1)
-        assert 0 < schedule.factor(0.0) <= 1e-3
-        assert schedule.factor(0.05) == pytest.approx(0.5)
-        assert schedule.factor(0.1) == pytest.approx(1.0)
-
-    @pytest.mark.parametrize(
-        ("share", "expected"), [(0.05, 0.5), (0.1, 1.0), (0.7, 1.0), (0.85, 0.5), (1.0, 0.0)]
-    )
-    def test_wsd_stays_at_its_peak_until_it_falls(self, share, expected):
-        schedule = ScheduleConfig(kind="wsd", warmup_share=0.1, decay_share=0.3, final_factor=0)
-        assert schedule.factor(share) == pytest.approx(expected)
-
-
-def test_cosine_falls_to_its_final_factor():
-    schedule = ScheduleConfig(warmup_share=0.2, final_factor=0.1)
-    values = [schedule.factor(0.2 + 0.08 * k) for k in range(11)]
-    assert values == sorted(values, reverse=True)
-    assert schedule.factor(0.6) == pytest.approx((1 + 0.1) / 2)
-    assert schedule.factor(1.0) == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("final_factor", [0.0, 0.1])
-def test_linear_falls_evenly_to_its_final_factor(final_factor):
-    schedule = ScheduleConfig(kind="linear", warmup_share=0.2, final_factor=final_factor)
-    assert schedule.factor(0.1) == pytest.approx(0.5)
-    assert schedule.factor(0.2) == pytest.approx(1.0)
-    assert schedule.factor(0.6) == pytest.approx((1 + final_factor) / 2)
-    assert schedule.factor(1.0) == pytest.approx(final_factor)
+@pytest.mark.parametrize(
+    ("settings", "factors"),
+    [
+        ({"kind": "constant", "warmup_share": 0.1}, {0.05: 0.5, 0.1: 1.0, 1.0: 1.0}),
+        ({"kind": "cosine", "warmup_share": 0.2}, {0.1: 0.5, 0.2: 1.0, 0.6: 0.55, 1.0: 0.1}),
+        ({"kind": "linear", "warmup_share": 0.2}, {0.1: 0.5, 0.2: 1.0, 0.6: 0.55, 1.0: 0.1}),
+        ({"kind": "wsd", "warmup_share": 0.1, "decay_share": 0.3},
+         {0.0: 1e-3, 0.05: 0.5, 0.1: 1.0, 0.7: 1.0, 0.85: 0.55, 1.0: 0.1}),
+    ],
+)  # fmt: skip
+def test_the_rate_warms_up_and_falls_to_its_final_factor(settings, factors):
+    schedule = ScheduleConfig(**settings, final_factor=0.1)
+    found = {share: schedule.factor(share) for share in factors}
+    assert found == pytest.approx(factors)

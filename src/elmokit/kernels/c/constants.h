@@ -1,4 +1,4 @@
-/* Constants of kernels and Python; parsed by `elmokit.kernels.interface`. */
+/* Constants of kernels and Python; parsed by `elmokit.kernels.build`. */
 
 #pragma once
 

@@ -1,5 +1,5 @@
 /* Inference: character CNN, highway and linear layers, LSTM with projection. One translation unit;
-   parsed by elmokit.kernels.interface.
+   parsed by elmokit.kernels.build.
    Shapes: B sentences, P packed positions, U distinct tokens, C characters, E character embedding,
    F filters, D projection, H cells (padded to a multiple of VL; the padding stays zero). */
 

@@ -4,7 +4,7 @@ Source: Peters et al. 2018, section 3.4 and appendix A.1.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,20 +86,15 @@ def finetune(
             raise InputError(f"--general {path}: the text is read twice. Give a file.")
     base_hash = base.model_hash()
     with start_run(
-        "finetune",
-        config,
-        corpus,
-        run_dir,
-        options,
-        tokenizer=base.tokenizer,
+        "finetune", config, corpus, run_dir, options, tokenizer=base.tokenizer,
         normalization=base.config.char_vocab.normalization,
         fixed_vocab=options.vocab or (None if count_vocab else base.word_vocab),
-        base={"path": model_path, "hash": base_hash},
-        general=general,
-    ) as start:
-        is_main, text_field = start.processes.is_main, config.text.field
-        seed, text = config.train.seed, start.text
-        model, is_fresh = with_vocab(base, text.vocab, softmax=config.softmax, seed=seed)
+        base={"path": model_path, "hash": base_hash}, general=general,
+    ) as start:  # fmt: skip
+        is_main, text_field, text = start.processes.is_main, config.text.field, start.text
+        model, is_fresh = with_vocab(
+            base, text.vocab, softmax=config.softmax, seed=config.train.seed
+        )
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
         model.spelling = base.spelling or text.spelling
         first_share = config.softmax_first_share if is_fresh else 0.0
@@ -151,9 +146,10 @@ def _check_can_be_finetuned(
 
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:
     """Return what a run's training metadata begins with, without scores of tasks."""
-    metadata = base.training_metadata.items()
-    own = {key: value for key, value in metadata if key not in ("scores", "scores_note")}
+    own = dict(base.training_metadata)
     original = {key: own.pop(key) for key in (ORIGINAL_OPTIONS,) if key in own}
+    for key in ("scores", "scores_note"):
+        own.pop(key, None)
     return {**original, "base_model": {"name": name, "hash": base_hash}, "base": own}
 
 
@@ -161,18 +157,18 @@ def _scores(
     model: PretrainedBiLM, valid: ShardSet | None, general: Sequence[Path], text_field: str | None
 ) -> dict[str, PerplexityReport]:
     """Score held-out sentences of the domain and general text, as far as they are given."""
-    texts: dict[str, Iterable[Sequence[str]]] = {}
+    scores = {}
     if valid is not None:
-        texts["in_domain"] = valid.sentences()
+        scorer = TextScorer(model, precision="fp32")
+        scores["in_domain"] = perplexity_of_words(scorer, valid.sentences())
     if general:
-        tokenizer, form = build_tokenizer(model.tokenizer), model.config.char_vocab.normalization
-        texts["out_of_domain"] = read_sentences(
-            list(general), tokenizer, normalization=form, text_field=text_field
-        )
-    return {
-        name: perplexity_of_words(TextScorer(model, precision="fp32"), sentences)
-        for name, sentences in texts.items()
-    }
+        sentences = read_sentences(
+            list(general), build_tokenizer(model.tokenizer), text_field=text_field,
+            normalization=model.config.char_vocab.normalization,
+        )  # fmt: skip
+        scorer = TextScorer(model, precision="fp32")
+        scores["out_of_domain"] = perplexity_of_words(scorer, sentences)
+    return scores
 
 
 def with_vocab(
@@ -190,13 +186,9 @@ def with_vocab(
     config = softmax if old is None else base.softmax_config or softmax
     with as_input_error():  # settings meet the vocabulary's size here
         model = PretrainedBiLM(
-            base.config,
-            word_vocab=vocab,
-            softmax_config=config,
-            tokenizer=base.tokenizer,
-            warm_text=base.warm_text,
-            training=base.training_metadata,
-        )
+            base.config, word_vocab=vocab, softmax_config=config, tokenizer=base.tokenizer,
+            warm_text=base.warm_text, training=base.training_metadata,
+        )  # fmt: skip
     state = base.state_dict().items()
     bilm_state = {name: tensor for name, tensor in state if not name.startswith("softmax.")}
     model.load_state_dict(bilm_state, strict=False)

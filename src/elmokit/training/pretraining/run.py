@@ -8,11 +8,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from elmokit.bilm.bilm import BiLMConfig, BiLMState
+from elmokit.bilm.bilm import BiLMConfig
 from elmokit.config import parse_record, to_dict
 from elmokit.corpus.preparation import PreparedText
 from elmokit.errors import as_input_error
@@ -29,17 +28,25 @@ from elmokit.jobs.job import (
     stop_requests,
 )
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.training.loop import StepReport, kept_memory, load_checkpoint, quick_matmul, restoring
+from elmokit.training.checkpoints import load_checkpoint, restoring
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.start import RunOptions, Start, TrainingEvent, start_run
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import Validation
+from elmokit.training.processor import kept_memory, quick_matmul
 from elmokit.training.schedules import Limits, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
 
 log = logging.getLogger(__name__)
 
 FIRST_CHECKPOINT_SECONDS = 15.0  # or at the first validation, if that is earlier
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(RunConfig):
+    """A pre-training run, except for its corpus and budget."""
+
+    model: BiLMConfig = field(default_factory=BiLMConfig, metadata=FIXED)
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,50 @@ class TrainingResult:
     perplexity: PerplexityReport | None
     """Of the best model on all held-out sentences, by full softmax; none if there are none."""
     stopped_early: bool
+
+
+def pretrain(
+    config: PretrainConfig,
+    corpus: Sequence[Path],
+    run_dir: Path,
+    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
+) -> TrainingResult:
+    """Train a biLM on raw text; ``run_dir`` is a model directory at the end.
+
+    ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
+    in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
+    `ConfigError` if a resumed run has another model, text, vocabulary or batch; `FileExistsError`
+    if ``run_dir`` holds a run and ``resume`` is not set; `Stopped` after a signal.
+    """
+    with start_run(
+        "pretrain", config, corpus, run_dir, options, tokenizer=config.text.tokenizer,
+        normalization=config.model.char_vocab.normalization, fixed_vocab=options.vocab,
+    ) as start:  # fmt: skip
+        return TrainingRun(start, new_model(config, start.text)).run()
+
+
+def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
+    """Build an untrained model for prepared text."""
+    num_words = None if config.model.char_cnn is not None else len(text.vocab)
+    characters, tokenizer = config.model.char_vocab, config.text.tokenizer
+    form = text.shards.metadata.get("normalization", characters.normalization)
+    with as_input_error():  # settings meet the vocabulary's size and the shards here
+        characters = replace(characters, normalization=form)
+        model = PretrainedBiLM(
+            replace(config.model, num_words=num_words, char_vocab=characters),
+            word_vocab=text.vocab,
+            softmax_config=config.softmax,
+            # finished shards may have another tokenizer than the configuration
+            tokenizer=text.shards.tokenizer
+            or replace(tokenizer, name=build_tokenizer(tokenizer).name),
+            warm_text=text.warm_text(),
+        )
+    model.spelling = text.spelling
+    generator = torch.Generator().manual_seed(config.train.seed)
+    model.reset_parameters(generator)
+    assert model.softmax is not None
+    model.softmax.reset_parameters(generator)
+    return model
 
 
 class TrainingRun:
@@ -78,14 +129,12 @@ class TrainingRun:
             start, model, self.budget, checkpoint, softmax_first_share=softmax_first_share
         )
         average = self.updates.average
-        scored = self.updates.model if average is None else average.model
-        self.validation = Validation(start, scored)
+        self.validation = Validation(start, model if average is None else average.model)
         if checkpoint is not None:
             with restoring(checkpoint):
                 share = self.budget.share(self.updates.progress)
                 self.validation.restore(checkpoint.metadata, share)
-        self._has_checkpoint = checkpoint is not None
-        self._saved_step = self.updates.progress.step
+        self._saved_step = None if checkpoint is None else self.updates.progress.step
         self._log: MetricsLog | None = None
         if start.job is not None:  # recorded now that nothing can be refused any more
             start.job.begin(limits=to_dict(limits))
@@ -99,19 +148,19 @@ class TrainingRun:
             if not stopped_early and self.budget.share(updates.progress) < 1:
                 self._log.begin()
         updates.model.train()
+        is_quick = self.config.train.quick_matmul and self.processes.device.type == "cpu"
+        wanted, is_alone = self.options.save_on_signals, self.processes.size == 1
         with (
-            quick_matmul(self.config.train.quick_matmul and self.processes.device.type == "cpu"),
+            quick_matmul(is_quick),
             kept_memory(),
-            stop_requests(
-                self.options.save_on_signals, second_stops_at_once=self.processes.size == 1
-            ) as stop,
+            stop_requests(wanted, second_stops_at_once=is_alone) as stop,
         ):
             if not stopped_early:
                 stopped_early = self._update(stop)
             is_behind = self.validation.is_behind(updates.progress)
             if is_behind:  # the budget was changed when the run was resumed
                 self._validate(1.0)
-            if is_behind or self._saved_step < updates.progress.step:
+            if is_behind or (self._saved_step or 0) < updates.progress.step:
                 self.save()
             self._stop_if_asked(stop)
         perplexity = self.validation.finish(updates.progress)
@@ -132,7 +181,11 @@ class TrainingRun:
             if now.step % self.config.train.log_steps == 0:
                 last_log, pauses = now, 0.0
                 if self._log is not None:
-                    self._log.write(_row(report, speed))
+                    self._log.write({
+                        "step": now.step, "tokens": now.tokens, "loss": report.loss, **report.parts,
+                        "tokens_per_second": round(speed, 1), "learning_rate": report.learning_rate,
+                        "gradient_norm": report.gradient_norm, "seconds": round(now.seconds, 3),
+                    })  # fmt: skip
             for tokens in self.config.train.keep_tokens:
                 if read < tokens <= now.tokens:
                     self.validation.keep(now, tokens)
@@ -167,7 +220,7 @@ class TrainingRun:
         if self.budget.seconds is not None:
             interval = min(interval, self.budget.seconds / 10)
         is_due = seconds_since_save >= interval
-        if not self._has_checkpoint:
+        if self._saved_step is None:
             is_due |= was_validated or seconds_since_save >= FIRST_CHECKPOINT_SECONDS
         return self.processes.agree(is_due)
 
@@ -177,27 +230,13 @@ class TrainingRun:
             return
         step = self.updates.progress.step
         log.info("stopping after step %d, with a checkpoint", step)
-        if self._saved_step < step:
+        if (self._saved_step or 0) < step:
             self.save()
         raise stop.stopped(f"after step {step}")
 
     def save(self) -> None:
         self.updates.save(self.checkpoints, self.validation.metadata())
         self._saved_step = self.updates.progress.step
-        self._has_checkpoint = True
-
-
-def _row(report: StepReport[BiLMState], speed: float) -> dict[str, Any]:
-    return {
-        "step": report.progress.step,
-        "tokens": report.progress.tokens,
-        "loss": report.loss,
-        **report.parts,
-        "tokens_per_second": round(speed, 1),
-        "learning_rate": report.learning_rate,
-        "gradient_norm": report.gradient_norm,
-        "seconds": round(report.progress.seconds, 3),
-    }
 
 
 def _limits(run_dir: Path, limits: Limits) -> Limits:
@@ -209,60 +248,3 @@ def _limits(run_dir: Path, limits: Limits) -> Limits:
     limits = parse_record(Limits, recorded, source=f"{path}, limits", advice=NOT_RESUMABLE)
     log.info("the run goes on to its limit: %s", limits.describe())
     return limits
-
-
-@dataclass(frozen=True, kw_only=True)
-class PretrainConfig(RunConfig):
-    """A pre-training run, except for its corpus and budget."""
-
-    model: BiLMConfig = field(default_factory=BiLMConfig, metadata=FIXED)
-
-
-def pretrain(
-    config: PretrainConfig,
-    corpus: Sequence[Path],
-    run_dir: Path,
-    options: RunOptions = RunOptions(),  # noqa: B008 (frozen)
-) -> TrainingResult:
-    """Train a biLM on raw text; ``run_dir`` is a model directory at the end.
-
-    ``corpus`` is text files, or one directory of finished shards. In fp32 on the CPU, with a budget
-    in epochs or tokens, a resumed run has bit for bit the losses of one that was never stopped.
-    `ConfigError` if a resumed run has another model, text, vocabulary or batch; `FileExistsError`
-    if ``run_dir`` holds a run and ``resume`` is not set; `Stopped` after a signal.
-    """
-    with start_run(
-        "pretrain",
-        config,
-        corpus,
-        run_dir,
-        options,
-        tokenizer=config.text.tokenizer,
-        normalization=config.model.char_vocab.normalization,
-        fixed_vocab=options.vocab,
-    ) as start:
-        return TrainingRun(start, new_model(config, start.text)).run()
-
-
-def new_model(config: PretrainConfig, text: PreparedText) -> PretrainedBiLM:
-    """Build an untrained model for prepared text."""
-    num_words = None if config.model.char_cnn is not None else len(text.vocab)
-    characters, tokenizer = config.model.char_vocab, config.text.tokenizer
-    form = text.shards.metadata.get("normalization", characters.normalization)
-    with as_input_error():  # settings meet the vocabulary's size and the shards here
-        characters = replace(characters, normalization=form)
-        model = PretrainedBiLM(
-            replace(config.model, num_words=num_words, char_vocab=characters),
-            word_vocab=text.vocab,
-            softmax_config=config.softmax,
-            # finished shards may have another tokenizer than the configuration
-            tokenizer=text.shards.tokenizer
-            or replace(tokenizer, name=build_tokenizer(tokenizer).name),
-            warm_text=text.warm_text(),
-        )
-    model.spelling = text.spelling
-    generator = torch.Generator().manual_seed(config.train.seed)
-    model.reset_parameters(generator)
-    assert model.softmax is not None
-    model.softmax.reset_parameters(generator)
-    return model

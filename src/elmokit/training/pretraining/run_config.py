@@ -5,6 +5,7 @@ Fields that are `FIXED` must stay the same when a run is resumed.
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Literal
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.packing import Shuffle
@@ -12,11 +13,11 @@ from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import SEEDS, ConfigError, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
-from elmokit.training.loop import TrainingPrecision
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import ScheduleConfig
 
 MANY = 1 << 40
+TrainingPrecision = Literal["auto", "fp32", "bf16"]
 
 
 @dataclass(frozen=True, kw_only=True)

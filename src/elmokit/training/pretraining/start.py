@@ -134,17 +134,11 @@ def start_run(
         else:
             job.prepare()
             prepared = prepare_text(
-                sources,
-                run_dir,
-                text=replace(config.text, tokenizer=tokenizer),
-                vocab=config.vocab,
-                normalization=normalization,
-                normalization_is_fixed=base is not None,
-                fixed_vocab=fixed_vocab,
-                on_preparation=options.on_preparation,
-                workers=options.workers,
-                reader=options.reader,
-            )
+                sources, run_dir, text=replace(config.text, tokenizer=tokenizer),
+                vocab=config.vocab, fixed_vocab=fixed_vocab, normalization=normalization,
+                normalization_is_fixed=base is not None, reader=options.reader,
+                workers=options.workers, on_preparation=options.on_preparation,
+            )  # fmt: skip
         processes.barrier()
         try:
             yield Start(config, prepared, run_dir, options, processes, job)

@@ -1,4 +1,4 @@
-"""The updates of a run: the loss, what they read and change, how they are saved and restored."""
+"""The updates of a run: its loss, what it reads and changes, how it is saved and restored."""
 
 import dataclasses
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -21,24 +21,20 @@ from elmokit.corpus.packing import WindowBatch
 from elmokit.corpus.stream import WindowStream, read_ahead, with_more_rows
 from elmokit.errors import ConfigError
 from elmokit.jobs.job import Pieces
+from elmokit.training.checkpoints import Checkpoint, restore_optimizer, restoring, save_checkpoint
 from elmokit.training.fused.char_cnn import encode_tokens
+from elmokit.training.fused.exact_softmax import exact_loss
 from elmokit.training.fused.lstm import run_direction_fused
-from elmokit.training.fused.softmax import exact_loss, training_nlls
-from elmokit.training.loop import (
-    Checkpoint,
-    StepReport,
-    StepResult,
-    agreed_share,
-    derived_seed,
-    restore_optimizer,
-    restoring,
-    save_checkpoint,
-    train,
-)
+from elmokit.training.fused.softmax import training_nlls
+from elmokit.training.loop import StepReport, StepResult, agreed_share, derived_seed, train
 from elmokit.training.optimizers import WeightAverage
 from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Budget, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
+
+log = logging.getLogger(__name__)
+
+BATCHES_AHEAD = 2  # prepared in the background
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class WindowTensors:
     """Character rows (U, C), or word ids (U,) for word-input models.
 
     Padded to one of a few U: quick kernels keep megabytes for each matrix shape
-    (`elmokit.training.loop`).
+    (`elmokit.training.processor`).
     """
     forward_inputs: Tensor
     backward_inputs: Tensor
@@ -61,19 +57,16 @@ class WindowTensors:
     def from_batch(
         cls, batch: WindowBatch, *, word_input: bool, device: torch.device
     ) -> "WindowTensors":
-
-        def tensor(array: np.ndarray) -> Tensor:
-            return torch.from_numpy(array.astype(np.int64, copy=False)).to(device)
-
         token_ids = batch.word_ids if word_input else batch.char_ids
         num_padding = _rounded_up(len(token_ids)) - len(token_ids)
-        padded = np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)])
-        inputs = (batch.forward_inputs, batch.backward_inputs)
-        targets = (batch.forward_targets, batch.backward_targets)
-        restarts = batch.restarts
-        if restarts is not None:
-            restarts = torch.from_numpy(restarts).to(device)
-        return cls(*(tensor(array) for array in (padded, *inputs, *targets)), restarts=restarts)
+        arrays = (
+            np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)]),
+            batch.forward_inputs, batch.backward_inputs,
+            batch.forward_targets, batch.backward_targets,
+        )  # fmt: skip
+        tensors = (torch.from_numpy(array.astype(np.int64, copy=False)) for array in arrays)
+        restarts = None if batch.restarts is None else torch.from_numpy(batch.restarts).to(device)
+        return cls(*(tensor.to(device) for tensor in tensors), restarts=restarts)
 
     @property
     def num_targets(self) -> int:
@@ -140,18 +133,27 @@ class BiLMLoss(nn.Module):
         if batch.restarts is not None:
             state = state.zeroed(batch.restarts)
         tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
-        forward, forward_state = self._direction("forward", tokens, batch, state, step)
-        backward, backward_state = self._direction("backward", tokens, batch, state, step)
-        targets = (batch.forward_targets.flatten(), batch.backward_targets.flatten())
-        forward_loss, backward_loss = self._losses((forward, backward), targets, step)
-        new_state = BiLMState.from_directions(forward_state, backward_state).detach()
+        hiddens, states = [], []
+        inputs = (batch.forward_inputs, batch.backward_inputs)
+        for index, direction in enumerate(get_args(Direction)):
+            dropout = row_dropout(
+                self.dropout, seed=derived_seed(self.seed, step, index, 0), device=tokens.device,
+                num_rows=self.num_rows, first_row=self.first_row,
+            )  # fmt: skip
+            x = functional.embedding(inputs[index], tokens)  # (B, T, D)
+            top, new_state = run_direction_fused(
+                self.model, direction, x, state=state.direction(direction), dropout=dropout
+            )
+            hiddens.append(dropout(top).flatten(0, 1))  # (B*T, D)
+            states.append(new_state)
+        targets = [batch.forward_targets.flatten(), batch.backward_targets.flatten()]
+        forward_loss, backward_loss = self._losses(hiddens, targets, step)
+        after = BiLMState.from_directions(*states).detach()
         # autocast computes in bf16; the carried state keeps its dtype
-        new_state = BiLMState(new_state.hidden.to(state.hidden), new_state.cell.to(state.cell))
-        return forward_loss, backward_loss, new_state
+        after = BiLMState(after.hidden.to(state.hidden), after.cell.to(state.cell))
+        return forward_loss, backward_loss, after
 
-    def _losses(
-        self, hiddens: tuple[Tensor, Tensor], word_ids: tuple[Tensor, Tensor], step: int
-    ) -> list[Tensor]:
+    def _losses(self, hiddens: list[Tensor], word_ids: list[Tensor], step: int) -> list[Tensor]:
         if self.exact and isinstance(self.softmax, SampledSoftmax):
             pairs = zip(hiddens, word_ids, strict=True)
             return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
@@ -161,43 +163,12 @@ class BiLMLoss(nn.Module):
         losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
         return [loss.mean() for loss in losses]
 
-    def _direction(
-        self,
-        direction: Direction,
-        tokens: Tensor,
-        batch: WindowTensors,
-        state: BiLMState,
-        step: int,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Return the softmax's input (B*T, D) and the new state."""
-        is_forward = direction == "forward"
-        index, inputs = (0, batch.forward_inputs) if is_forward else (1, batch.backward_inputs)
-        dropout = row_dropout(
-            self.dropout,
-            seed=derived_seed(self.seed, step, index, 0),
-            num_rows=self.num_rows,
-            first_row=self.first_row,
-            device=tokens.device,
-        )
-        top, new_state = run_direction_fused(
-            self.model,
-            direction,
-            functional.embedding(inputs, tokens),
-            state=state.direction(direction),
-            dropout=dropout,
-        )
-        return dropout(top).flatten(0, 1), new_state
-
-
-log = logging.getLogger(__name__)
-
-BATCHES_AHEAD = 2  # prepared in the background
-
 
 class Updates:
     """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
 
-    All processes call every public method.
+    In the first ``softmax_first_share`` of the budget only the softmax is trained. All processes
+    call every public method.
     """
 
     def __init__(
@@ -244,21 +215,21 @@ class Updates:
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
-        state, average = self._gathered_state(), self.average
+        """Write a checkpoint on rank 0, with what the caller adds to its metadata."""
+        state = self._gathered_state()
         if self.processes.is_main:
             progress = dataclasses.asdict(self.progress)
             save_checkpoint(
-                checkpoints,
-                self.progress.step,
-                model=self.model.state_dict(),
-                optimizer=self.optimizer,
+                checkpoints, self.progress.step,
+                model=self.model.state_dict(), optimizer=self.optimizer,
                 carry={"hidden": state.hidden, "cell": state.cell},
-                average=None if average is None else average.state_dict(),
+                average=None if self.average is None else self.average.state_dict(),
                 metadata={"progress": progress, **metadata, "stream": self.stream_state},
-            )
+            )  # fmt: skip
         self.processes.barrier()
 
     def run(self) -> Iterator[StepReport[BiLMState]]:
+        """Make the remaining updates, and yield a report after each."""
         loss, device = self.processes.wrap(self.loss), self.processes.device
         is_half = self.config.train.precision == "bf16"
         started = time.monotonic() - self.progress.seconds  # the time between phases counts, too
@@ -271,19 +242,12 @@ class Updates:
         for until, num_rows in self._phases():
             with closing(self._batches(self._stream(num_rows))) as batches:
                 for report in train(
-                    objective,
-                    batches,
-                    self.optimizer,
-                    carry=self.state,
-                    budget=self.budget,
-                    schedule=self.config.schedule,
-                    config=self.config.optimizer,
-                    until=until,
-                    progress=self.progress,
-                    started=started,
+                    objective, batches, self.optimizer, carry=self.state,
+                    budget=self.budget, until=until, progress=self.progress, started=started,
+                    schedule=self.config.schedule, config=self.config.optimizer,
                     world=self.processes,
                     autocast=partial(torch.autocast, device.type, torch.bfloat16, enabled=is_half),
-                ):
+                ):  # fmt: skip
                     self.progress, self.state = report.progress, report.carry
                     if self.average is not None:
                         self.average.update(self.model, report.progress.step)
@@ -335,18 +299,11 @@ class Updates:
         if state is not None and len(state["rows"]) < num_rows:
             state = with_more_rows(state, num_rows)
         return WindowStream(
-            self.text.shards,
-            self.text.vocab,
-            self.model.char_vocab,
-            batch_size=num_rows,
-            num_steps=config.unroll_steps,
-            seed=config.seed,
-            shuffle=config.shuffle,
-            rank=self.processes.rank,
-            world_size=self.processes.size,
-            restart_share=config.zero_state_share,
-            state=state,
-        )
+            self.text.shards, self.text.vocab, self.model.char_vocab,
+            batch_size=num_rows, num_steps=config.unroll_steps,
+            seed=config.seed, shuffle=config.shuffle, restart_share=config.zero_state_share,
+            rank=self.processes.rank, world_size=self.processes.size, state=state,
+        )  # fmt: skip
 
     def _batches(self, stream: WindowStream) -> Generator[WindowTensors]:
         """Yield batches on the device, read ahead; keep the stream's position after each."""

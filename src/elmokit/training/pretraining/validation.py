@@ -12,14 +12,15 @@ import torch
 
 from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText
+from elmokit.corpus.shards import ShardSet
 from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.job import NOT_RESUMABLE
-from elmokit.training.loop import matmul_precision
 from elmokit.training.pretraining.start import Start
+from elmokit.training.processor import matmul_precision
 from elmokit.training.schedules import Progress
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME
@@ -64,8 +65,7 @@ class Validation:
         self.num_due = self._num_due(share)
 
     def is_due(self, share: float) -> bool:
-        due = self._num_due(share) > self.num_due
-        return self.processes.agree(due and bool(self.sentences))
+        return self.processes.agree(self._num_due(share) > self.num_due and bool(self.sentences))
 
     def _num_due(self, share: float) -> int:
         return int(share * self.config.num_times)
@@ -116,7 +116,8 @@ class Validation:
             if not (self.sentences and has_model):
                 self._save(progress, None)
             if best.exists():
-                self._score_best()
+                if self.text.valid is not None:
+                    self._score_best(self.text.valid)
                 publish_best(self.run_dir)
             figures = read_config(self.run_dir).training["perplexity"]
             report = None if figures is None else stored_report(figures, source=self.run_dir)
@@ -132,11 +133,9 @@ class Validation:
         scorer = TextScorer(model, precision="fp32")
         return perplexity_of_words(scorer, sentences, lambda done: self.on_validation(done, total))
 
-    def _score_best(self) -> None:
+    def _score_best(self, valid: ShardSet) -> None:
         """Record the best model's perplexity on all held-out sentences."""
-        if self.text.valid is None:
-            return
-        best, valid = load_model(self.run_dir / BEST).to(self.processes.device), self.text.valid
+        best = load_model(self.run_dir / BEST).to(self.processes.device)
         report = self._score(best, valid.sentences(), valid.num_sentences)
         best.training_metadata["perplexity"] = jsonable(report)
         best.save(self.run_dir / BEST)

@@ -1,4 +1,4 @@
-"""The compiled recurrence against the plain layer."""
+"""The recurrences of training, in C and in PyTorch, against the plain layer."""
 
 import pytest
 import torch
@@ -21,19 +21,19 @@ def config(request):
     return request.param
 
 
-def build(config):
-    layer = LSTMP(INPUT, config)
+def build(config, dtype=torch.float32):
+    layer = LSTMP(INPUT, config).to(dtype)
     with torch.no_grad():
         for index, parameter in enumerate(layer.parameters()):
             parameter.normal_(std=0.2, generator=torch.Generator().manual_seed(index))
     return layer
 
 
-def results(run, config, *, rows=7, steps=5, autocast=False):
+def results(run, config, *, rows=7, steps=5, autocast=False, dtype=torch.float32):
     """Outputs, state, and the gradients of a loss that uses each of them."""
-    layer, generator = build(config), torch.Generator().manual_seed(9)
+    layer, generator = build(config, dtype), torch.Generator().manual_seed(9)
     x, hidden, cell = (
-        (scale * torch.randn(*shape, generator=generator)).requires_grad_()
+        (scale * torch.randn(*shape, generator=generator, dtype=dtype)).requires_grad_()
         for scale, shape in (
             (1.0, (rows, steps, INPUT)),
             (0.2, (rows, config.projection_dim)),
@@ -42,7 +42,7 @@ def results(run, config, *, rows=7, steps=5, autocast=False):
     )
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
         outputs, (last_hidden, last_cell) = run(layer, x, (hidden, cell))
-    weights = torch.linspace(-1, 1, outputs.numel()).view_as(outputs)
+    weights = torch.linspace(-1, 1, outputs.numel(), dtype=dtype).view_as(outputs)
     loss = (outputs * weights).sum() + last_hidden.square().sum() + last_cell.sin().sum()
     gradients = torch.autograd.grad(loss, [x, hidden, cell, *layer.parameters()])
     return [outputs, last_hidden, last_cell, *gradients]
@@ -59,10 +59,16 @@ def relative_errors(ours, expected):
     ]
 
 
-def test_values_and_gradients_equal_the_plain_layer(with_kernels, config, monkeypatch):
+def test_in_c_values_and_gradients_equal_the_plain_layer(with_kernels, config, monkeypatch):
     monkeypatch.delattr(fused_lstm, "TorchRecurrence")  # it is not what runs
     ours = results(run_fused, config)
     assert max(relative_errors(ours, results(plain, config))) < 5e-6
+
+
+def test_in_pytorch_values_and_gradients_equal_the_plain_layer(config, monkeypatch):
+    monkeypatch.delattr(fused_lstm, "KernelRecurrence")
+    ours = results(run_fused, config, dtype=torch.float64)
+    assert max(relative_errors(ours, results(plain, config, dtype=torch.float64))) < 1e-12
 
 
 def test_gradients_may_come_transposed(with_kernels, config):
@@ -72,12 +78,8 @@ def test_gradients_may_come_transposed(with_kernels, config):
         layer, x = build(config), torch.randn(7, 5, INPUT, generator=torch.Generator())
         state = torch.zeros(7, config.projection_dim), torch.zeros(7, config.cell_dim)
         outputs, (hidden, cell) = run(layer, x, state)
-        loss = sum(
-            (tensor.movedim(0, -1).contiguous().flatten() * torch.linspace(-1, 1, tensor.numel()))
-            .square()
-            .sum()
-            for tensor in (outputs, hidden, cell)
-        )
+        flat = [part.movedim(0, -1).contiguous().flatten() for part in (outputs, hidden, cell)]
+        loss = sum((part * torch.linspace(-1, 1, len(part))).square().sum() for part in flat)
         return torch.autograd.grad(loss, list(layer.parameters()))
 
     assert max(relative_errors(gradients(run_fused), gradients(plain))) < 5e-6
@@ -85,15 +87,12 @@ def test_gradients_may_come_transposed(with_kernels, config):
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_half_width_is_near_and_keeps_its_state_wide(name):
-    config = CONFIGS[name]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = kernels_for(torch.zeros(1))
-    if found is None:
-        pytest.skip("no instructions for bf16 on this machine")
-    assert found[1] == torch.bfloat16
-    ours = results(run_fused, config, autocast=True)
+        if kernels_for(torch.zeros(1)) is None:
+            pytest.skip("no instructions for bf16 on this machine")
+    ours = results(run_fused, CONFIGS[name], autocast=True)
     assert all(tensor.dtype == torch.float32 for tensor in ours)
-    errors = relative_errors(ours, results(plain, config))
+    errors = relative_errors(ours, results(plain, CONFIGS[name]))
     assert 1e-5 < max(errors) < 0.1  # where a clip holds or not hangs on the last digit
 
 

@@ -5,8 +5,9 @@ import torch
 
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax
 from elmokit.kernels.training import kernels_for
-from elmokit.training.fused import softmax as softmax_module
-from elmokit.training.fused.softmax import ROWS_TOGETHER, exact_loss, training_nlls
+from elmokit.training.fused import exact_softmax
+from elmokit.training.fused.exact_softmax import exact_loss
+from elmokit.training.fused.softmax import ROWS_TOGETHER, training_nlls
 
 WORDS, DIM, EXACT_ROWS = 300, 10, 37
 
@@ -84,15 +85,6 @@ def test_targets_that_are_no_words_are_refused(with_kernels, wrong):
         )
 
 
-@pytest.mark.parametrize("kind", [SampledSoftmax, FullSoftmax])
-def test_without_kernels_and_for_other_kinds_the_softmax_is_called(without_kernels, kind):
-    softmax = build(32, kind=kind)
-    for ours, wanted in zip(
-        results(training_nlls, softmax, 5), results(plain, softmax, 5), strict=True
-    ):
-        assert torch.equal(ours, wanted)
-
-
 def exact_results(run, *, autocast=False):
     softmax = SampledSoftmax(WORDS, DIM, num_samples=20)
     softmax.reset_parameters(torch.Generator().manual_seed(0))
@@ -116,7 +108,7 @@ def test_exact_value_and_gradients_equal_the_plain_softmax(
     with_kernels, rows_together, monkeypatch
 ):
     expected = exact_results(exact_plain)
-    monkeypatch.setattr(softmax_module, "MAX_LOGITS", rows_together * WORDS)
+    monkeypatch.setattr(exact_softmax, "MAX_LOGITS", rows_together * WORDS)
     monkeypatch.delattr(FullSoftmax, "nll")  # it is not what runs
     for ours, wanted in zip(exact_results(exact_loss), expected, strict=True):
         torch.testing.assert_close(ours, wanted, rtol=1e-5, atol=1e-5 * float(wanted.abs().max()))

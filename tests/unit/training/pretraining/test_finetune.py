@@ -46,17 +46,11 @@ def bilm_tensors(model):
     return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
 
 
-@pytest.mark.parametrize(("num_known", "is_refused"), [(2, True), (4, False)])
-def test_text_of_another_language_is_refused_before_an_update(tmp_path, num_known, is_refused):
+def test_text_of_another_language_is_refused_before_an_update(tmp_path):
     toy_model().save(tmp_path / "base")
-    words = ["ein", "ganz", "anderer", "Text"] * 8
-    text = write_text(tmp_path / "text.txt", [[*words, *["bank"] * num_known]] * 30)
-    arguments = (CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
-    if is_refused:
-        with pytest.raises(FormatError, match=r"9\d\.\d% .*unknown.*--vocab"):
-            finetune(*arguments)
-    else:
-        finetune(*arguments)
+    text = write_text(tmp_path / "text.txt", [["ein", "anderer", "Text"] * 8] * 30)
+    with pytest.raises(FormatError, match=r"unknown.*--vocab"):
+        finetune(CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
 
 
 def test_replayed_text_is_trained_on_and_not_validated_on(tmp_path):
@@ -84,33 +78,23 @@ class TestWithVocab:
     def hidden(self):
         return torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
 
-    def test_shared_words_keep_their_probability(self, hidden):
+    def test_known_words_keep_their_probability_and_new_ones_share_that_of_unk(self, hidden):
         base = toy_model()
         model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL)
         assert not is_fresh
         before, after = probs(base, hidden), probs(model, hidden)
         for word in (*WORDS, "<S>", "</S>"):
             torch.testing.assert_close(after[word], before[word])
-
-    def test_new_words_and_unk_share_what_unk_had(self, hidden):
-        base = toy_model()
-        model, _ = with_vocab(base, self.LARGER, softmax=FULL)
-        before, after = probs(base, hidden), probs(model, hidden)
         new = after["ship"] + after["unseen"] + after["port"]
         torch.testing.assert_close(after["<UNK>"], before["<UNK>"] / 2)
         torch.testing.assert_close(new, before["<UNK>"] / 2)
         assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
         assert (after["unseen"] > after["port"]).all()
 
-    @pytest.mark.parametrize(
-        "base",
-        [
-            {"vocab": None, "softmax": None},
-            {"softmax": None},
-            {"softmax": SoftmaxConfig(kind="adaptive")},
-        ],
-        ids=["no vocabulary", "no softmax", "adaptive"],
-    )
+    @pytest.mark.parametrize("base", [
+        {"vocab": None, "softmax": None}, {"softmax": None},
+        {"softmax": SoftmaxConfig(kind="adaptive")},
+    ])  # fmt: skip
     def test_without_rows_to_keep_the_softmax_is_fresh(self, base):
         base = toy_model(**base)
         model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL, seed=3)
@@ -153,21 +137,14 @@ class TestFinetune:
         assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
         expected = perplexity(load_model(model_path), random_sentences(20), precision="fp32").mean
         assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
-        tuned = perplexity(
-            load_model(tmp_path / "tuned"), random_sentences(20), precision="fp32"
-        ).mean
-        assert result.after["out_of_domain"].mean == pytest.approx(tuned, rel=1e-5)
 
     def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):
         model_path = save()
 
-        class Stopped(Exception):
-            pass
-
         def stop(event):
-            raise Stopped
+            raise InterruptedError
 
-        with pytest.raises(Stopped):
+        with pytest.raises(InterruptedError):
             self.run(model_path, domain, tmp_path, on_event=stop)
         path = tmp_path / "tuned" / "before.json"
         saved = json.loads(path.read_text())
@@ -181,14 +158,7 @@ class TestFinetune:
     def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
         """With a share of nearly everything, the biLM comes out as it went in."""
         model_path = save(vocab=None, softmax=None)
-        config = FinetuneConfig(
-            vocab=CONFIG.vocab,
-            train=CONFIG.train,
-            optimizer=CONFIG.optimizer,
-            validation=CONFIG.validation,
-            softmax=FULL,
-            softmax_first_share=1.0,
-        )
+        config = replace(CONFIG, softmax=FULL, softmax_first_share=1.0)
         self.run(model_path, domain, tmp_path, count_vocab=True, config=config)
         tuned = bilm_tensors(load_model(tmp_path / "tuned"))
         for name, value in bilm_tensors(load_model(model_path)).items():
@@ -204,6 +174,5 @@ class TestFinetune:
         base.save(model_path)
         (tmp_path / "tuned").rename(tmp_path / "first")
         self.run(model_path, domain, tmp_path)
-        assert (
-            load_model(tmp_path / "tuned").spelling.sha256 == base.spelling.sha256 != learned.sha256
-        )
+        kept = load_model(tmp_path / "tuned").spelling
+        assert kept.sha256 == base.spelling.sha256 != learned.sha256
