@@ -9,6 +9,7 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig
 from elmokit.embed import job
+from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.engine import Engine
@@ -102,7 +103,7 @@ def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:
 
 
 def embed_files(embedder, texts, output, *, on_progress=None, **options) -> job.EmbedReport:
-    """`elmokit.embed.job.embed_files` with the options by name."""
-    return job.embed_files(
-        embedder, texts, output, EmbedOptions(**options), on_progress=on_progress
-    )
+    """Embed files in this process, with the options by name."""
+    options = EmbedOptions(**options)
+    lines = OwnLines(embedder, options)
+    return job.embed_lines(lines, texts, output, options, on_progress=on_progress)

@@ -13,9 +13,8 @@ from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.cli.descriptions import describe
 from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import read_metadata
-from elmokit.embed.job import embed_files
+from elmokit.embed.formats.rows import Row
 from elmokit.embed.part_store import PartStore
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.inference.results import LSTMState
@@ -40,7 +39,7 @@ from elmokit.weights.readers.registry import read_foreign
 from ..parity.oracles import case, read_datasets
 from . import foreign_models as foreign
 from .damaged_files import Target
-from .embedding_models import WORDS, toy_model
+from .embedding_models import WORDS, embed_files, toy_model
 from .fuzz_text_targets import TEXT_TARGETS
 
 
@@ -154,13 +153,15 @@ def embedded(suffix: str) -> Callable[[Path], Target]:
 
 def parts(folder: Path) -> Target:
     store = PartStore(folder)
-    block = Block([0, 1], ["a b", ""], [["a", "b"], []], [np.ones((2, 2, 4)), np.ones((2, 0, 4))])
-    store.add(
-        0, block, LSTMState(np.ones((1, 2, 1, 4), np.float32), np.ones((1, 2, 1, 8), np.float32))
-    )
+    rows = [
+        Row(0, "0", "a b", ["a", "b"], np.ones((2, 2, 4))),
+        Row(1, "1", "", [], np.ones((2, 0, 4))),
+    ]
+    state = LSTMState(np.ones((1, 2, 1, 4), np.float32), np.ones((1, 2, 1, 8), np.float32))
+    store.add(0, rows, state)
 
     def read() -> None:
-        _ = list(store.texts()), list(store.blocks()), store.last_state()
+        _ = list(store.texts()), list(store.blocks(2)), store.last_state()
 
     return Target("parts", folder, read)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from elmokit.config import apply_overrides
 from elmokit.corpus.readers import read_sentences
-from elmokit.embed.numbered_lines import LineShare, NumberedLines
+from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.trace import tokenize
@@ -135,7 +135,7 @@ def _read_corpus(path: Path) -> None:
 
 
 def _read_numbered(path: Path) -> None:
-    lines = LineShare(NumberedLines([str(path)]), 0, 1)
+    lines = NumberedLines([str(path)])
     for _ in lines:
         pass
     lines.sha256()

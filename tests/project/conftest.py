@@ -19,7 +19,8 @@ def workplace(tmp_path_factory):
     from elmokit.bilm.lstmp import LSTMConfig
     from elmokit.bilm.softmax import SoftmaxConfig
     from elmokit.embed.embedder import Embedder
-    from elmokit.embed.job import embed_files
+
+    from ..builders.embedding_models import embed_files
 
     folder = tmp_path_factory.mktemp("documents")
     words = sorted({word for sentence in SENTENCES for word in sentence.split()})

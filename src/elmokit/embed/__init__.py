@@ -1,1 +1,1 @@
-"""Sentences → vectors → files; start at `embedder.Embedder` and `job.embed_files`."""
+"""Sentences → vectors → files; start at `embedder.Embedder` and `job.embed_lines`."""

@@ -3,7 +3,7 @@
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from itertools import islice
@@ -71,22 +71,15 @@ def bench(
         embedder = Embedder(loaded, device="cpu", precision=precision, word_cache=False)
         for size in BATCHES:
             batches = [sample[start : start + size] for start in range(0, len(sample), size)]
-            speeds.append(Speed(precision, size, _tokens_per_second(embedder, batches, seconds)))
+            embedder.embed(batches[0])
+            rates: list[float] = []
+            deadline = time.perf_counter() + seconds
+            while len(rates) < 2 or time.perf_counter() < deadline:
+                batch = batches[len(rates) % len(batches)]
+                start = time.perf_counter()
+                embedder.embed(batch)
+                num_tokens = sum(len(sentence) + NUM_BOUNDARIES for sentence in batch)
+                rates.append(num_tokens / (time.perf_counter() - start))
+            speeds.append(Speed(precision, size, statistics.median(rates)))
             on_progress(len(speeds))
     return BenchReport(str(model), get_num_threads(), origin("inference"), speeds)
-
-
-def _tokens_per_second(
-    embedder: Embedder, batches: Sequence[list[list[str]]], seconds: float
-) -> float:
-    """Return the median rate of embedding batches in turn for about ``seconds``."""
-    embedder.embed(batches[0])
-    rates: list[float] = []
-    deadline = time.perf_counter() + seconds
-    while len(rates) < 2 or time.perf_counter() < deadline:
-        batch = batches[len(rates) % len(batches)]
-        start = time.perf_counter()
-        embedder.embed(batch)
-        num_tokens = sum(len(sentence) + NUM_BOUNDARIES for sentence in batch)
-        rates.append(num_tokens / (time.perf_counter() - start))
-    return statistics.median(rates)

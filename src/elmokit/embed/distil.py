@@ -33,8 +33,6 @@ TableFormat = Literal["word2vec", "glove"]
 
 @dataclass(frozen=True, kw_only=True)
 class DistilReport:
-    """What `distil` wrote."""
-
     path: Path
     words: int
     dim: int
@@ -80,19 +78,20 @@ def distil(
             that are frequent enough.
     """
     check_choice(file_format, TableFormat, name="file_format")
-    if output.suffix != SUFFIX and output.suffix not in (".bin", ".txt", ".vec"):
-        raise InputError(f"The suffix of {output} must be {SUFFIX}, .bin, .txt or .vec.")
-    if file_format == "glove" and output.suffix not in (".txt", ".vec"):
-        raise InputError(f"GloVe's form is text: name the output .txt, not {output.suffix}.")
+    allowed = (".txt", ".vec") if file_format == "glove" else (SUFFIX, ".bin", ".txt", ".vec")
+    if output.suffix not in allowed:
+        raise InputError(
+            f"The suffix of a {file_format} table must be one of {', '.join(allowed)}: {output}."
+        )
     if min_count < 1 or max_words < 2:
         raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
     check_one_layer(layers)
     paths = list(map(Path, corpus))
     check_target(output, inputs=find_files(paths), overwrite=overwrite)
     embedder = Embedder.load(model)
+    check_layers(layers, embedder.num_layers)
     if remove is not None and not 0 <= remove < embedder.dim:
         raise InputError(f"`remove` must be 0 to {embedder.dim - 1} components, got {remove}.")
-    which = check_layers(layers, embedder.num_layers)
     started = time.monotonic()
     with scratch_directory("elmokit-distil") as folder:
         shards = corpus_shards(paths, folder, model=model)
@@ -105,41 +104,37 @@ def distil(
                 counter.add(sentence)
             num_words = counter.num_words
             frequent = counter.most_common(min_count=min_count, max_size=max_words)
-        counts = {word: count for word, count in frequent if " " not in word}
-        if len(counts) < 2:
+        words = [word for word, _ in frequent if " " not in word]
+        occurrences = np.array([count for word, count in frequent if " " not in word])
+        if len(words) < 2:
             raise FormatError(
                 f"Fewer than two words occur {min_count} times among the "
                 f"{counted(num_words, 'word')} of this corpus. Give more text or a smaller "
                 "min_count."
             )
-        rows = {word: row for row, word in enumerate(counts)}
-        sums = np.zeros((len(counts), embedder.dim))
-        stream = embedder.stream_with_states(
-            sentences(), layers=which, state=state, check_words=False
-        )
-        # the corpus is read twice in step: once for the words, once through the model
-        done = 0
-        for sentence, (vectors, _) in zip(sentences(), stream, strict=True):
-            for word, vector in zip(sentence, vectors, strict=True):
-                if (row := rows.get(word)) is not None:
+        row_of = {word: row for row, word in enumerate(words)}
+        sums = np.zeros((len(words), embedder.dim))
+        num_done = 0
+        for embedded in embedder.stream(sentences(), layers=layers, state=state, check_words=False):
+            for word, vector in zip(embedded.words, embedded.vectors, strict=True):
+                if (row := row_of.get(word)) is not None:
                     sums[row] += vector
-            done += len(sentence)
-            on_progress(done, num_words)
-    words, occurrences = list(counts), np.array(list(counts.values()))
+            num_done += len(embedded.words)
+            on_progress(num_done, num_words)
     means = (sums / occurrences[:, None]).astype(np.float32)
-    shares = lower_case_shares(counts.items())
+    shares = lower_case_shares(zip(words, occurrences.tolist(), strict=True))
     statistics = SifStatistics.measure(words, shares, means, remove=remove)
-    made_by = embedder.metadata(layers=which, state=state) | {
-        "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
-    }  # fmt: skip
-    table = Table(
-        words=words, vectors=statistics.words(means, words), counts=occurrences,
-        mean=statistics.mean, whitening=statistics.whitening, made_by=made_by,
-    )  # fmt: skip
+    vectors = statistics.words(means, words)
     if output.suffix == SUFFIX:
-        write_table(output, table)
+        made_by = embedder.metadata(layers=layers, state=state) | {
+            "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
+        }  # fmt: skip
+        write_table(output, Table(
+            words=words, vectors=vectors, counts=occurrences, mean=statistics.mean,
+            whitening=statistics.whitening, made_by=made_by,
+        ))  # fmt: skip
     else:
-        write_vectors(output, words, table.vectors, header=file_format == "word2vec")
+        write_vectors(output, words, vectors, header=file_format == "word2vec")
     return DistilReport(
         path=output, words=len(words), dim=embedder.dim, corpus_words=num_words,
         coverage=int(occurrences.sum()) / num_words, seconds=time.monotonic() - started,

@@ -6,13 +6,14 @@ from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from elmokit.embed.sentences import SifStatistics, embed_sentences, embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
+    EmbeddedSentence,
     StatePolicy,
     VectorStream,
     check_state_policy,
@@ -21,12 +22,7 @@ from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError, needs_torch
 from elmokit.inference.contexts import DistinctTokens
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
-from elmokit.inference.precision import (
-    Precision,
-    check_precision,
-    find_device,
-    pick_device,
-)
+from elmokit.inference.precision import Precision, check_precision, find_device, pick_device
 from elmokit.inference.results import Layers, LSTMState, check_layers
 from elmokit.kernels.library import set_num_threads
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -36,13 +32,6 @@ from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.card import result_metadata
 from elmokit.weights.locate import find_model, lasting_name
 from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, read_bilm
-
-
-class ModelSource(NamedTuple):
-    """The absolute directory that a model was loaded from, and its fingerprint at that time."""
-
-    model_dir: Path
-    fingerprint: str
 
 
 class Embedder:
@@ -65,7 +54,7 @@ class Embedder:
         if not isinstance(model, LoadedBiLM):
             raise TypeError(f"Embedder.load({model!r}) reads a model by its directory or name.")
         self._model: LoadedBiLM | None = model
-        self._source: ModelSource | None = None
+        self._model_dir: Path | None = None  # of a model that was loaded by directory or name
         self._device, self._word_cache = str(device), word_cache
         self.num_layers, self.dim = model.num_layers, model.output_dim
         self.tokenizer_config = model.tokenizer
@@ -116,7 +105,7 @@ class Embedder:
             return cls(model, **options)
         model_dir = find_model(model)
         embedder = cls(read_bilm(model_dir), **options)
-        embedder._source = ModelSource(model_dir.absolute(), embedder._fingerprint)
+        embedder._model_dir = model_dir.absolute()
         embedder._model = None  # the engine has its own weights: these would only take up memory
         return embedder
 
@@ -129,11 +118,10 @@ class Embedder:
         options = {
             "device": self._device, "precision": self.precision, "word_cache": self._word_cache
         }  # fmt: skip
-        return _rebuild, (self._source or self._model, options)
+        return _rebuild, (self._model_dir or self._model, self._fingerprint, options)
 
     def __repr__(self) -> str:
-        source = self._source
-        name = "a model in memory" if source is None else repr(lasting_name(source.model_dir))
+        name = repr(lasting_name(self._model_dir)) if self._model_dir else "a model in memory"
         device = self._bilm.network.device
         return (
             f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
@@ -153,9 +141,9 @@ class Embedder:
         """Return the model as arrays, read again if it was loaded by its directory or name."""
         if self._model is not None:
             return self._model.stored()
-        assert self._source is not None
-        model = read_bilm(self._source.model_dir)
-        _check_unchanged(self._source, model.fingerprint())
+        assert self._model_dir is not None
+        model = read_bilm(self._model_dir)
+        _check_unchanged(self._model_dir, model.fingerprint(), self._fingerprint)
         return model
 
     @property
@@ -216,10 +204,15 @@ class Embedder:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> Iterator[np.ndarray]:
         """Yield what `embed` returns; memory does not depend on the number of sentences."""
-        pairs = self.stream_with_states(
-            sentences, layers=layers, state=state, batch_tokens=batch_tokens
-        )
-        return (vectors for vectors, _ in pairs)
+        stream = self.stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
+        return (sentence.vectors for sentence in stream)
+
+    def stream_with_states(
+        self, sentences: Iterable[GivenSentence], **options: Any
+    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
+        """Yield the vectors of each sentence and the state after it; options as of `stream`."""
+        stream = self.stream(sentences, **options)
+        return ((sentence.vectors, sentence.state) for sentence in stream)
 
     embed_sentences = embed_sentences
     embed_spans = embed_spans
@@ -255,7 +248,7 @@ class Embedder:
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=before)
         return out.vectors, out.state
 
-    def stream_with_states(
+    def stream(
         self,
         sentences: Iterable[GivenSentence],
         *,
@@ -264,8 +257,8 @@ class Embedder:
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: LSTMState | None = None,
         check_words: bool = True,
-    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
-        """Like `embed_stream`, but yield (vectors, state after the sentence) so a job can resume.
+    ) -> Iterator[EmbeddedSentence]:
+        """Like `embed_stream`, but yield words, vectors and the state after them, to resume from.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
         state to continue from. Without ``check_words``, lists of words are not searched for what
@@ -323,17 +316,14 @@ class Embedder:
         return warm_state(FrozenBiLM(model), warm_text(self._stored_text))
 
 
-def _rebuild(source: Any, options: dict[str, Any]) -> Embedder:
+def _rebuild(source: Any, fingerprint: str, options: dict[str, Any]) -> Embedder:
     """Make an embedder of what `Embedder.__reduce__` returns."""
-    if isinstance(source, LoadedBiLM):
-        return Embedder(source, **options)
-    embedder = Embedder.load(source.model_dir, **options)
-    _check_unchanged(source, embedder._fingerprint)
+    embedder = Embedder.load(source, **options)
+    if isinstance(source, Path):
+        _check_unchanged(source, embedder._fingerprint, fingerprint)
     return embedder
 
 
-def _check_unchanged(source: ModelSource, fingerprint: str) -> None:
-    if fingerprint != source.fingerprint:
-        raise FormatError(
-            f"{source.model_dir} has changed since it was loaded. Call Embedder.load again."
-        )
+def _check_unchanged(model_dir: Path, fingerprint: str, expected: str) -> None:
+    if fingerprint != expected:
+        raise FormatError(f"{model_dir} has changed since it was loaded. Call Embedder.load again.")

@@ -66,12 +66,8 @@ class _Corpus:
     files: Sequence[Any]
     embedder: Embedder
     text_field: str | None
-    of_lines: Counter[str] = field(default_factory=Counter)
-    """Lines in which each word occurs."""
-    of_documents: Counter[str] = field(default_factory=Counter)
-    num_documents: int = 0
     units: Counter[str] = field(default_factory=Counter)
-    """One of the two."""
+    """In which each word occurs: documents or lines."""
     vectors: dict[str, list[np.ndarray]] = field(default_factory=dict)
     sentences: dict[str, list[str]] = field(default_factory=dict)
 
@@ -89,17 +85,54 @@ class _Corpus:
             before = (line.path, line.number)
             yield document, sentences
 
-    def count(self, on_progress: OnProgress) -> None:
-        """Count the lines and documents that each word is in."""
+    def count(self, on_progress: OnProgress) -> dict[str, tuple[Counter[str], int]]:
+        """Return in how many lines and documents each word is, and the number of them."""
+        counts: dict[str, Counter[str]] = {"line": Counter(), "document": Counter()}
         in_document: set[str] = set()
-        for number, (document, sentences) in enumerate(self.lines(), 1):
+        num_lines = last = 0
+        for num_lines, (document, sentences) in enumerate(self.lines(), 1):
             words = {word for sentence in sentences for word in sentence}
-            self.of_lines.update(words)
-            if document != self.num_documents:
-                in_document, self.num_documents = set(), document
-            self.of_documents.update(words - in_document)
+            if document != last:
+                in_document, last = set(), document
+            counts["line"].update(words)
+            counts["document"].update(words - in_document)
             in_document |= words
-            on_progress(f"counting {self.name}", number, None)
+            on_progress(f"counting {self.name}", num_lines, None)
+        return {"line": (counts["line"], num_lines), "document": (counts["document"], last)}
+
+    def sample(
+        self, drawn: dict[str, set[int]], unit: str, layers: Layers, on_progress: OnProgress
+    ) -> None:
+        """Embed the sentences with the first occurrence of each word in its drawn units."""
+        places: deque[list[tuple[str, int]]] = deque()
+
+        def sentences() -> Iterator[list[str]]:
+            seen: Counter[str] = Counter()
+            in_unit: set[str] = set()
+            last = 0
+            for document, of_line in self.lines():
+                if unit == "line" or document != last:
+                    in_unit, last = set(), document
+                for sentence in of_line:
+                    wanted: list[tuple[str, int]] = []
+                    for position, word in enumerate(sentence):
+                        if word in drawn and word not in in_unit:
+                            in_unit.add(word)
+                            if seen[word] in drawn[word]:
+                                wanted.append((word, position))
+                            seen[word] += 1
+                    if wanted:
+                        places.append(wanted)
+                        yield sentence
+
+        num_done, total = 0, sum(map(len, drawn.values()))
+        for embedded in self.embedder.stream(sentences(), layers=layers, check_words=False):
+            for word, position in places.popleft():
+                vector = embedded.vectors[position].astype(np.float16)
+                self.vectors.setdefault(word, []).append(vector)
+                self.sentences.setdefault(word, []).append(" ".join(embedded.words))
+                num_done += 1
+            on_progress(f"embedding {self.name}", num_done, total)
 
 
 def find_changes(
@@ -148,17 +181,17 @@ def find_changes(
     """
     check_choice(unit, Unit, name="unit")
     check_one_layer(layers)
-    for name, value, least in (
-        ("min_count", min_count, MIN_SAMPLE), ("max_words", max_words, 1),
-        ("sample", sample, MIN_SAMPLE), ("num_rounds", num_rounds, 1),
-        ("num_clusters", num_clusters, 2), ("num_examples", num_examples, 0),
-    ):  # fmt: skip
-        if value < least:
-            raise InputError(f"`{name}` must be at least {least}, got {value}.")
+    least = {
+        "min_count": (min_count, MIN_SAMPLE), "max_words": (max_words, 1),
+        "sample": (sample, MIN_SAMPLE), "num_rounds": (num_rounds, 1),
+        "num_clusters": (num_clusters, 2), "num_examples": (num_examples, 0),
+    }  # fmt: skip
+    for name, (value, lowest) in least.items():
+        if value < lowest:
+            raise InputError(f"`{name}` must be at least {lowest}, got {value}.")
     files = [find_files([path]) for path in (a, b)]
-    for path, its_files in zip((a, b), files, strict=True):
-        if any(map(is_read_once, its_files)):
-            raise InputError(f"{path}: a corpus is read twice: give files, not a pipe.")
+    if any(map(is_read_once, files[0] + files[1])):
+        raise InputError(f"{a}, {b}: a corpus is read twice: give files, not a pipe.")
     if set(map(str, files[0])) & set(map(str, files[1])):
         raise InputError(f"{a} and {b} share a file: give two corpora.")
     embedder = Embedder.load(model, precision=precision)
@@ -167,130 +200,80 @@ def find_changes(
         _Corpus(str(path), its_files, embedder, text_field)
         for path, its_files in zip((a, b), files, strict=True)
     ]
-    for corpus in corpora:
-        corpus.count(on_progress)
+    counts = [corpus.count(on_progress) for corpus in corpora]
     if unit == "auto":
-        has_documents = min(corpus.num_documents for corpus in corpora) >= 2 * min_count
-        unit = "document" if has_documents else "line"
-    for corpus in corpora:
-        corpus.units = corpus.of_documents if unit == "document" else corpus.of_lines
+        num_documents = min(of_corpus["document"][1] for of_corpus in counts)
+        unit = "document" if num_documents >= 2 * min_count else "line"
+    for corpus, of_corpus in zip(corpora, counts, strict=True):
+        corpus.units = of_corpus[unit][0]
     if words is not None:
         words = [normalize(word, embedder.normalization) for word in words]
-    targets = _chosen(words, corpora, min_count, max_words)
+    targets = _targets(words, corpora, min_count, max_words)
     generator = np.random.default_rng(seed)
     for corpus in corpora:
-        _sample(corpus, targets, unit, which, sample, generator, on_progress)
+        drawn: dict[str, set[int]] = {}
+        for word in targets:
+            num_units = corpus.units[word]
+            units = generator.choice(num_units, size=min(sample, num_units), replace=False)
+            drawn[word] = set(units.tolist())
+        corpus.sample(drawn, unit, which, on_progress)
     samples = {word: [np.stack(c.vectors.pop(word)) for c in corpora] for word in targets}
     whitening = within_word_whitening(
         np.concatenate(pair).astype(np.float64) for pair in samples.values()
     )
-    results: list[tuple[str, ChangeFigures]] = []
-    examples: dict[str, tuple[list[str], list[str]]] = {}
-    for number, word in enumerate(targets):
+    results: list[ChangeFigures] = []
+    examples: list[tuple[list[str], list[str]]] = []
+    for number, word in enumerate(targets, 1):
         in_a, in_b = (vectors.astype(np.float64) for vectors in samples.pop(word))
-        results.append((
-            word,
+        results.append(
             lexical_change(
                 in_a, in_b, whitening, num_rounds=num_rounds,
                 most_rounds=ROUNDS_FOR_EACH_WORD * len(targets), num_clusters=num_clusters,
                 generator=generator,
-            ),
-        ))  # fmt: skip
+            )
+        )  # fmt: skip
         texts = [corpus.sentences[word] for corpus in corpora]
-        examples[word] = _examples((in_a, in_b), whitening, texts, num_examples)
-        on_progress("comparing", number + 1, len(targets))
+        examples.append(_examples((in_a, in_b), whitening, texts, num_examples))
+        on_progress("comparing", number, len(targets))
     # of many words some have a small p by chance: Benjamini-Hochberg over all of them
     rates = {
-        name: false_discovery_rates([figures.p[name] for _, figures in results])
-        for name in MEASURES
+        name: false_discovery_rates([figures.p[name] for figures in results]) for name in MEASURES
     }
     changed = [
         ChangedWord(
             word=word, units=(corpora[0].units[word], corpora[1].units[word]),
             excess=figures.excess, values=figures.values, p=figures.p,
-            q={name: rates[name][row] for name in MEASURES}, examples=examples[word],
+            q={name: rates[name][row] for name in MEASURES}, examples=examples[row],
         )
-        for row, (word, figures) in enumerate(results)
+        for row, (word, figures) in enumerate(zip(targets, results, strict=True))
     ]  # fmt: skip
     return sorted(changed, key=lambda result: (-result.excess, result.word))
 
 
-def _chosen(
+def _targets(
     words: Sequence[str] | None, corpora: list[_Corpus], min_count: int, max_words: int
 ) -> list[str]:
-    least = {word: min(count, corpora[1].units[word]) for word, count in corpora[0].units.items()}
-    if words is not None:
-        for word in words:
-            counts = " and ".join(str(corpus.units[word]) for corpus in corpora)
-            if least.get(word, 0) < min_count:
-                raise InputError(
-                    f"{word!r} occurs in {counts} lines or documents of {corpora[0].name} and "
-                    f"{corpora[1].name}, and {min_count} are needed. Leave it out, give more text "
-                    "or a smaller `min_count`; is it spelled as the tokenizer splits it?"
-                )
-        return list(dict.fromkeys(words))
-    words = [
-        word
-        for word, count in least.items()
-        if count >= min_count and any(map(str.isalpha, word))
-    ]  # fmt: skip
-    if not words:
-        raise InputError(
-            f"No word occurs in {min_count} lines or documents of both {corpora[0].name} and "
-            f"{corpora[1].name}. Give more text or a smaller `min_count`."
-        )
-    return sorted(words, key=lambda word: (-least[word], word))[:max_words]
-
-
-def _sample(
-    corpus: _Corpus,
-    words: Sequence[str],
-    unit: str,
-    layers: Layers,
-    size: int,
-    generator: np.random.Generator,
-    on_progress: OnProgress,
-) -> None:
-    """Draw units of every word, and embed the sentences with its first occurrence in them."""
-    drawn: dict[str, set[int]] = {}
+    """Return the words to compare: those given, or the most frequent with a letter."""
+    a, b = corpora
+    least = {word: min(count, b.units[word]) for word, count in a.units.items()}
+    if words is None:
+        frequent = [
+            w for w, count in least.items() if count >= min_count and any(map(str.isalpha, w))
+        ]
+        if not frequent:
+            raise InputError(
+                f"No word occurs in {min_count} lines or documents of both {a.name} and {b.name}. "
+                "Give more text or a smaller `min_count`."
+            )
+        return sorted(frequent, key=lambda word: (-least[word], word))[:max_words]
     for word in words:
-        count = corpus.units[word]
-        chosen = generator.choice(count, size=min(size, count), replace=False)
-        drawn[word] = set(chosen.tolist())
-    total = sum(map(len, drawn.values()))
-    places: deque[list[tuple[str, int]]] = deque()
-    texts: deque[list[str]] = deque()
-
-    def sentences() -> Iterator[list[str]]:
-        seen: Counter[str] = Counter()
-        done: set[str] = set()
-        last = 0
-        for document, of_line in corpus.lines():
-            if unit == "line" or document != last:
-                done, last = set(), document
-            # only the first occurrence in a unit counts, and only in the units drawn
-            for sentence in of_line:
-                wanted: list[tuple[str, int]] = []
-                for position, word in enumerate(sentence):
-                    if word in drawn and word not in done:
-                        done.add(word)
-                        if seen[word] in drawn[word]:
-                            wanted.append((word, position))
-                        seen[word] += 1
-                if wanted:
-                    places.append(wanted)
-                    texts.append(sentence)
-                    yield sentence
-
-    num_done = 0
-    stream = corpus.embedder.stream_with_states(sentences(), layers=layers, check_words=False)
-    for vectors, _ in stream:
-        text = " ".join(texts.popleft())
-        for word, position in places.popleft():
-            corpus.vectors.setdefault(word, []).append(vectors[position].astype(np.float16))
-            corpus.sentences.setdefault(word, []).append(text)
-            num_done += 1
-        on_progress(f"embedding {corpus.name}", num_done, total)
+        if least.get(word, 0) < min_count:
+            raise InputError(
+                f"{word!r} occurs in {a.units[word]} and {b.units[word]} lines or documents of "
+                f"{a.name} and {b.name}, and {min_count} are needed. Leave it out, give more text "
+                "or a smaller `min_count`; is it spelled as the tokenizer splits it?"
+            )
+    return list(dict.fromkeys(words))
 
 
 def _examples(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.block import Block
 from elmokit.embed.formats.registry import find_format, write_embeddings
+from elmokit.embed.formats.rows import Row
 from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
 from elmokit.errors import FormatError, InputError, counted
@@ -24,8 +24,6 @@ _REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "tex
 
 @dataclass(frozen=True, kw_only=True)
 class MergeReport:
-    """The result of a merge."""
-
     output: Path
     shards: int
     sentences: int
@@ -55,17 +53,23 @@ def merge_shards(
     with ExitStack() as stack:
         opened = [stack.enter_context(open_vectors(path)) for path in paths]
         shards = _in_order(opened)
-        metadata = _merged_metadata(shards)
+        each = [shard.metadata for shard in shards]
+        metadata = _shared(each[0]) | {
+            "shard": "0/1",
+            "num_sentences": sum(map(len, shards)),
+            "num_words": sum(one["num_words"] for one in each),
+            "shards_text_sha256": [one["text_sha256"] for one in each],
+        }
         output_format = find_format(target, metadata["format"])
         check_target(target, inputs=paths, overwrite=overwrite)
+        alike = [shard.path for shard in shards if shard.path.suffix == target.suffix]
         with atomic_file(target) as temp_path:
-            is_alike = target.suffix == shards[0].path.suffix
             write_embeddings(
                 temp_path,
                 _blocks(shards),
                 output_format=output_format,
                 metadata=metadata,
-                num_bytes=sum(shard.path.stat().st_size for shard in shards if is_alike),
+                num_bytes=sum(path.stat().st_size for path in alike),
             )
     return MergeReport(
         output=target, shards=len(shards), sentences=metadata["num_sentences"],
@@ -115,39 +119,23 @@ def _shared(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key not in _OF_ONE_SHARD}
 
 
-def _merged_metadata(shards: Sequence[VectorSequence]) -> dict[str, Any]:
-    each = [shard.metadata for shard in shards]
-    return _shared(each[0]) | {
-        "shard": "0/1",
-        "num_sentences": sum(map(len, shards)),
-        "num_words": sum(one["num_words"] for one in each),
-        "shards_text_sha256": [one["text_sha256"] for one in each],
-    }
-
-
-def _blocks(shards: Sequence[VectorSequence]) -> Iterator[Block]:
+def _blocks(shards: Sequence[VectorSequence]) -> Iterator[list[Row]]:
     """Yield the sentences in the order of the text: one of each shard in turn."""
     texts: dict[int, str] = {}
     for shard in shards:
         texts |= shard.texts()
     streams = [iter(shard) for shard in shards]
     keys = [shard.keys() for shard in shards] if "keys" in shards[0].metadata else None
-
-    def empty() -> Block:
-        return Block([], [], [], [], None if keys is None else [])
-
-    block, num_bytes = empty(), 0
+    rows: list[Row] = []
+    num_bytes = 0
     for line in range(sum(map(len, shards))):
         # shard i of N has the lines i, i + N, i + 2N, …
-        tokens, vectors = next(streams[line % len(streams)])
-        block.indices.append(line)
-        if keys is not None and block.keys is not None:
-            block.keys.append(keys[line % len(keys)][line // len(keys)])
-        block.texts.append(texts.get(line))
-        block.tokens.append(tokens)
-        block.vectors.append(vectors)
+        shard, position = line % len(shards), line // len(shards)
+        key = str(line) if keys is None else keys[shard][position]
+        tokens, vectors = next(streams[shard])
+        rows.append(Row(line, key, texts.get(line), tokens, vectors))
         num_bytes += vectors.nbytes
-        if num_bytes >= PART_BYTES or len(block.indices) >= PART_SENTENCES:
-            yield block
-            block, num_bytes = empty(), 0
-    yield block
+        if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
+            yield rows
+            rows, num_bytes = [], 0
+    yield rows

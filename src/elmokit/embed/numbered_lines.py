@@ -6,25 +6,24 @@ the key of its vectors, so one that cannot be read stops the job.
 
 import hashlib
 import itertools
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from elmokit.corpus.stream import read_ahead
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.formats.block import check_key
+from elmokit.embed.formats.rows import check_key
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sentences import Pooling
+from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import Location, shown
 from elmokit.files.archives import members_of
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, text_of_line
-from elmokit.files.remote import AnyFile
 from elmokit.files.sources import (
     COMPRESSIONS,
     Paths,
@@ -33,7 +32,7 @@ from elmokit.files.sources import (
     find_files,
     is_read_once,
 )
-from elmokit.files.text_records import TextRecord, TextRecords
+from elmokit.files.text_records import TextRecords
 from elmokit.inference.contexts import NUM_BOUNDARIES
 from elmokit.inference.results import LSTMState
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -49,9 +48,10 @@ WHY_NOT_SKIPPED = "The line cannot be skipped, because its number identifies its
 class NumberedLines:
     """The records of some text files, numbered consecutively from 0. Iterate once.
 
-    Blank lines of plain text count; only the line end (LF or CRLF) is removed. Files, ``id_field``
-    and ``text_field`` are as for `find_files` and `TextRecords`; ``keys_are_paths`` says that the
-    output takes keys as paths, in which ``/`` is no letter.
+    Iteration yields number and text of every N-th record, from record i on, where ``shard`` is
+    (i, N). Blank lines of plain text count; only the line end (LF or CRLF) is removed. Files,
+    ``id_field`` and ``text_field`` are as for `find_files` and `TextRecords`; ``keys_are_paths``
+    says that the output takes keys as paths, in which ``/`` is no letter.
     """
 
     def __init__(
@@ -59,19 +59,23 @@ class NumberedLines:
         paths: Paths,
         *,
         exclude: Sequence[Path] = (),
+        shard: tuple[int, int] = (0, 1),
         id_field: str | None = None,
         text_field: str | None = None,
         keys_are_paths: bool = False,
     ) -> None:
         self.files = find_files(paths, exclude=exclude)
-        self._id_field, self._text_field = id_field, text_field
+        self._shard, self._id_field, self._text_field = shard, id_field, text_field
         self._keys_are_paths = keys_are_paths
         has_ids = id_field is not None or "fasta" in map(file_kind, self.files)
         self.keys: list[str] | None = [] if has_ids else None
-        """Of the sentences read so far; None if their numbers are their keys."""
-        self._places: dict[str, int] = {}
+        """Of the records read so far; None if their numbers are their keys."""
+        self._known_keys: set[str] = set()
         self._bytes_before = 0
         self._records: TextRecords | None = None
+        self._digest = hashlib.sha256()
+        self.count = 0
+        """Records of the shard that were read so far."""
 
     @property
     def num_bytes(self) -> int:
@@ -83,12 +87,24 @@ class NumberedLines:
         total = 0
         for path in self.files:
             is_packed = file_kind(path) in ("archive", "parquet")
-            if is_packed or is_read_once(path) or path.suffix.lower() in COMPRESSIONS:
-                return None
-            if (size := file_size(path)) is None:
+            is_packed = is_packed or path.suffix.lower() in COMPRESSIONS
+            if is_packed or is_read_once(path) or (size := file_size(path)) is None:
                 return None
             total += size
         return total
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        shard, num_shards = self._shard
+        for index, (_, text) in enumerate(self.located()):
+            if index % num_shards == shard:
+                self.count += 1
+                key = index if self.keys is None else f"{index} {self.keys[index]}"
+                self._digest.update(f"{key} {text}\n".encode())
+                yield index, text
+
+    def sha256(self) -> str:
+        """Return the hex hash of the records read so far and their numbers."""
+        return self._digest.hexdigest()
 
     def located(self) -> Iterator[tuple[Location, str]]:
         """Yield every text with its file and its number there; use this or iterate, not both."""
@@ -99,23 +115,17 @@ class NumberedLines:
             )  # fmt: skip
             self._bytes_before, self._records = self.num_bytes, records
             for record in records:
-                text = self._text_of(record, path)
-                if text is not None:
-                    yield Location(path=path, line=record.number), text
+                location, raw = Location(path=path, line=record.number), record.text
+                if isinstance(raw, BadLine):
+                    if raw.fault == "blank":  # between records
+                        continue
+                    raise location.error(f"{raw} {WHY_NOT_SKIPPED}")
+                text = text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
+                if self.keys is not None:
+                    self._add_key(self.keys, record.key, location)
+                yield location, text
 
-    def _text_of(self, record: TextRecord, path: AnyFile) -> str | None:
-        """Return the text of a record, None for a blank line between records; add its key."""
-        location, raw = Location(path=path, line=record.number), record.text
-        if isinstance(raw, BadLine):
-            if raw.fault == "blank":
-                return None
-            raise location.error(f"{raw} {WHY_NOT_SKIPPED}")
-        text = text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
-        if self.keys is not None:
-            self.keys.append(self._new_key(record.key, location))
-        return text
-
-    def _new_key(self, value: object, location: Location) -> str:
+    def _add_key(self, keys: list[str], value: object, location: Location) -> None:
         if not isinstance(value, str | int):
             raise location.error(
                 f"each record needs an id, text or a whole number, in the field "
@@ -125,49 +135,13 @@ class NumberedLines:
         check_key(key, is_path=self._keys_are_paths, where=f"{location}: ")
         if not key or not key.isprintable():
             raise location.error(f"an id must be a line of printable characters, got {shown(key)}.")
-        if key in self._places:
+        if key in self._known_keys:
             raise location.error(
-                f"the id {shown(key)} is already that of record {self._places[key]:,}. Give every "
-                "record an id of its own."
+                f"the id {shown(key)} is already that of record {keys.index(key) + 1:,}. Give "
+                "every record an id of its own."
             )
-        self._places[key] = len(self._places) + 1
-        return key
-
-    def __iter__(self) -> Iterator[tuple[int, str]]:
-        return enumerate(line for _, line in self.located())
-
-
-class LineShare:
-    """Every ``number``-th line, from line ``index`` on, and a hash of them. Iterate once."""
-
-    def __init__(self, lines: NumberedLines, index: int, number: int) -> None:
-        self._lines = (pair for pair in lines if pair[0] % number == index)
-        self._keys = lines.keys
-        self._digest = hashlib.sha256()
-        self.count = 0
-        """Lines read so far."""
-
-    def __iter__(self) -> "LineShare":
-        return self
-
-    def __next__(self) -> tuple[int, str]:
-        index, line = next(self._lines)
-        self.count += 1
-        key = index if self._keys is None else f"{index} {self._keys[index]}"
-        self._digest.update(f"{key} {line}\n".encode())
-        return index, line
-
-    def sha256(self) -> str:
-        """Return the hex hash of the lines read so far and their numbers."""
-        return self._digest.hexdigest()
-
-
-class EmbeddedLine(NamedTuple):
-    words: list[str]
-    vectors: np.ndarray
-    """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,), in the dtype of the file."""
-    state: LSTMState | None
-    """After the line, with the policy ``carry``."""
+        self._known_keys.add(key)
+        keys.append(key)
 
 
 @dataclass(frozen=True)
@@ -206,32 +180,24 @@ class OwnLines:
 
     def stream(
         self, lines: Iterable[str], *, initial_state: LSTMState | None = None
-    ) -> Generator[EmbeddedLine, None, None]:
+    ) -> Generator[EmbeddedSentence, None, None]:
         """Yield words and vectors of the lines, in order; a thread reads and splits them ahead."""
-        options, dtype, splitter = self.options, np.dtype(self.options.dtype), self.splitter
-        pending: deque[list[str]] = deque()
-
-        def sentences() -> Iterator[list[str]]:
-            for text in lines:
-                words = splitter.tokenize(text)
-                pending.append(words)
-                yield words
-
+        options, pooling, dtype = self.options, self._pooling, np.dtype(self.options.dtype)
         ahead = read_ahead(
-            sentences(), limit=2 * options.batch_tokens,
+            map(self.splitter.tokenize, lines), limit=2 * options.batch_tokens,
             weigh=lambda words: len(words) + NUM_BOUNDARIES,
         )  # fmt: skip
-        vectors_and_states = self.embedder.stream_with_states(
+        sentences = self.embedder.stream(
             ahead,
             layers=options.chosen_layers,
             state=options.state,
             batch_tokens=options.batch_tokens,
             initial_state=initial_state,
-            check_words=splitter.name != self.embedder.tokenizer_config.name,
+            check_words=self.splitter.name != self.embedder.tokenizer_config.name,
         )
         with closing(ahead):
-            for vectors, state in vectors_and_states:
-                words = pending.popleft()
-                if self._pooling is not None:
-                    vectors = self._pooling(vectors, words)
-                yield EmbeddedLine(words, vectors.astype(dtype, copy=False), state)
+            for sentence in sentences:
+                vectors = sentence.vectors
+                if pooling is not None:
+                    vectors = pooling(vectors, sentence.words)
+                yield sentence._replace(vectors=vectors.astype(dtype, copy=False))

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from elmokit.embed.formats.registry import OutputFormat, find_format
-from elmokit.embed.sentences import check_pooling, default_layers
+from elmokit.embed.sentences import PoolingName, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
-from elmokit.errors import InputError, as_input_error, refuse
+from elmokit.errors import InputError, check_choice, refuse
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -73,12 +73,10 @@ class EmbedOptions:
 
     def check_values(self, *, num_layers: int) -> None:
         """Check what is computed; raise `InputError` for an invalid option."""
-        with as_input_error():
-            check_layers(self.chosen_layers, num_layers)
-            if self.pooling is not None:
-                check_pooling(self.pooling)
-            check_state_policy(self.state)
+        check_layers(self.chosen_layers, num_layers)
+        if self.pooling is not None:
+            check_choice(self.pooling, PoolingName, name="pooling")
+        check_state_policy(self.state)
+        check_choice(self.dtype, FileDtype, name="dtype")
         if self.batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {self.batch_tokens}.")
-        if self.dtype not in get_args(FileDtype):
-            raise InputError(f"`dtype` must be float32 or float16, got {self.dtype!r}.")

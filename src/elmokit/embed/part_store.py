@@ -7,13 +7,13 @@ LSTM state after them where states are carried. The job itself is `elmokit.jobs.
 import json
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
-from elmokit.embed.formats.block import Block
+from elmokit.embed.formats.rows import Row
 from elmokit.errors import FormatError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
@@ -51,62 +51,54 @@ class PartStore(Pieces):
     def num_sentences(self) -> int:
         return 0 if self.latest is None else _range_of(self.latest)[1]
 
-    def add(self, first: int, block: Block, state: LSTMState | None) -> None:
-        """Store a block whose first sentence is number ``first``, and the state after it."""
-        if not block.indices:
+    def add(self, first: int, rows: Sequence[Row], state: LSTMState | None) -> None:
+        """Store sentences, of which the first is number ``first``, and the state after them."""
+        if not rows:
             return
-        texts = json.dumps([block.texts, block.tokens])
+        texts = json.dumps([[row.text for row in rows], [row.tokens for row in rows]])
         arrays: dict[str, np.ndarray] = {
-            "values": np.concatenate([vectors.reshape(-1) for vectors in block.vectors]),
-            "shapes": np.array([vectors.shape for vectors in block.vectors], dtype=np.int64),
-            "indices": np.array(block.indices, dtype=np.int64),
+            "values": np.concatenate([row.vectors.reshape(-1) for row in rows]),
+            "shapes": np.array([row.vectors.shape for row in rows], dtype=np.int64),
+            "indices": np.array([row.line_number for row in rows], dtype=np.int64),
             "sentences": np.frombuffer(texts.encode("ascii"), dtype=np.uint8),
         }
         if state is not None:
-            arrays["hidden"] = state.hidden
-            arrays["cell"] = state.cell
-        end = first + len(block.indices)
-        path = self.folder / f"part-{first:012d}-{end:012d}.npz"
-        try:
-            # without parents: a directory made again would be without what was in it
-            with atomic_file(path, parents=False) as temp_path, temp_path.open("wb") as file:
-                np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-        except FileNotFoundError as error:
-            raise self.removed(0, first) from error
+            arrays |= {"hidden": state.hidden, "cell": state.cell}
+        path = self.folder / f"part-{first:012d}-{first + len(rows):012d}.npz"
+        # without parents: a directory made again would be without what was in it
+        with atomic_file(path, parents=False) as temp_path, temp_path.open("wb") as file:
+            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
 
     def texts(self) -> Iterator[tuple[int, str, int]]:
         """Yield index, line and number of words of every finished sentence."""
         for path in self.paths():
             with _opened(path) as file:
-                texts, tokens = json.loads(file["sentences"].tobytes())
-                indices = file["indices"].tolist()
-                rows = list(zip(indices, texts, map(len, tokens), strict=True))
-            yield from rows
+                indices, texts, tokens = _sentences(file)
+            yield from zip(indices, texts, map(len, tokens), strict=True)
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the contents of the parts, in order; raise `FormatError` for a damaged one."""
+    def blocks(self, num_sentences: int) -> Iterator[list[Row]]:
+        """Yield the contents of the parts, in order, which must be so many sentences."""
         end = 0
         for path in self.paths():
             first, last = _range_of(path)
-            if first != end:
-                raise self.removed(end, first)
+            self._refuse_gap(end, first)
             with _opened(path) as file:
-                texts, tokens = json.loads(file["sentences"].tobytes())
                 shapes = file["shapes"]
                 # all values are one vector: cut it where each sentence ends
-                ends = np.cumsum(shapes.prod(axis=1))
-                pieces = np.split(file["values"], ends[:-1])
+                pieces = np.split(file["values"], np.cumsum(shapes.prod(axis=1))[:-1])
                 vectors = [v.reshape(s) for v, s in zip(pieces, shapes, strict=True)]
-                block = Block(file["indices"].tolist(), texts, tokens, vectors)
+                rows = zip(*_sentences(file), vectors, strict=True)
+                block = [Row(index, str(index), text, words, v) for index, text, words, v in rows]
             yield block
             end = last
+        self._refuse_gap(end, num_sentences)
 
-    def removed(self, first: int, end: int) -> FormatError:
-        """Return the error that sentences ``first`` to ``end`` - 1 have gone while the job ran."""
-        return FormatError(
-            f"{self.folder}: sentences {first:,} to {end - 1:,} were removed while the job ran. "
-            "Run the command again with --resume: it embeds them."
-        )
+    def _refuse_gap(self, first: int, end: int) -> None:
+        if first != end:
+            raise FormatError(
+                f"{self.folder}: sentences {first:,} to {end - 1:,} were removed while the job "
+                "ran. Run the command again with --resume: it embeds them."
+            )
 
     def last_state(self) -> LSTMState | None:
         """Return the LSTM state after the last finished sentence, if states are kept."""
@@ -135,3 +127,8 @@ def _opened(path: Path) -> Iterator[Archive]:
         if count != end - first:
             raise ValueError(f"it has vectors of {count} of {end - first} sentences")
         yield arrays
+
+
+def _sentences(file: Archive) -> tuple[list[int], list[str], list[list[str]]]:
+    texts, tokens = json.loads(file["sentences"].tobytes())
+    return file["indices"].tolist(), texts, tokens

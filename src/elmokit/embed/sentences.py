@@ -1,19 +1,19 @@
 """Vectors of whole sentences: mean, maximum, or SIF, in which rare words count more."""
 
 import os
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy
-from elmokit.errors import InputError, shown
+from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
 from elmokit.shapes import Float
 from elmokit.text.alignment import align, covering_words
-from elmokit.text.given_sentences import GivenSentence, split_sentence, split_sentences
+from elmokit.text.given_sentences import GivenSentence, split_sentence
 
 if TYPE_CHECKING:
     from elmokit.embed.embedder import Embedder
@@ -84,8 +84,8 @@ class SifStatistics:
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
         words = words[:MAX_VOCABULARY]
-        single = embedder.stream_with_states(([w] for w in words), layers=layers, check_words=False)
-        vectors = np.concatenate([vector for vector, _ in single], axis=-2)
+        stream = embedder.stream(([word] for word in words), layers=layers, check_words=False)
+        vectors = np.concatenate([sentence.vectors for sentence in stream], axis=-2)
         return cls.measure(words, probabilities, vectors)
 
     @classmethod
@@ -129,28 +129,17 @@ def _weights(words: Sequence[str], probabilities: Mapping[str, float]) -> np.nda
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-SIF = "sif"
-"""Name of the pooling that weighs words by their frequency."""
-PLAIN_POOLINGS = ("mean", "max")
+PlainPooling = Literal["mean", "max"]
 """Those that need nothing but the vectors."""
-POOLINGS = (SIF, *PLAIN_POOLINGS)
-
-
-def check_pooling(pooling: str, *, allowed: tuple[str, ...] = POOLINGS) -> str:
-    """Return ``pooling``; raise `InputError` with the choices if there is no such pooling."""
-    if pooling not in allowed:
-        *first, last = (f'"{name}"' for name in allowed)
-        raise InputError(f"`pooling` must be {', '.join(first)} or {last}, got {shown(pooling)}.")
-    return pooling
+PoolingName = Literal["sif", "mean", "max"]
 
 
 def default_layers(pooling: str) -> Layers:
     """Return the layers that a pooling takes by default."""
-    return 0 if pooling == SIF else "average"
+    return 0 if pooling == "sif" else "average"
 
 
 class Pooling:
@@ -173,17 +162,17 @@ class Pooling:
         statistics: str | os.PathLike[str] | None = None,
     ) -> None:
         if pooling is None:
-            knows_words = statistics is not None or embedder.word_vocab is not None
-            pooling = SIF if knows_words else "mean"
-        self.name = check_pooling(pooling)
-        if statistics is not None and pooling != SIF:
+            has_words = statistics is not None or embedder.word_vocab is not None
+            pooling = "sif" if has_words else "mean"
+        self.name = check_choice(pooling, PoolingName, name="pooling")
+        if statistics is not None and pooling != "sif":
             raise InputError(f'`statistics` are for pooling="sif", got pooling="{pooling}".')
-        chosen = default_layers(pooling) if layers is None else layers
-        self.layers = check_layers(chosen, embedder.num_layers)
+        layers = default_layers(pooling) if layers is None else layers
+        self.layers = check_layers(layers, embedder.num_layers)
         self._sif: SifStatistics | None = None
         if statistics is not None:
             self._sif = SifStatistics.load(statistics, layers=self.layers)
-        elif pooling == SIF:
+        elif pooling == "sif":
             self._sif = embedder.sif_statistics(self.layers)
 
     def __call__(
@@ -204,7 +193,7 @@ def pool(
         vectors: What `Embedder.embed` returns for the sentence, without its boundaries.
         pooling: ``"mean"``, summed in double precision, or ``"max"`` of each dimension.
     """
-    check_pooling(pooling, allowed=PLAIN_POOLINGS)
+    check_choice(pooling, PlainPooling, name="pooling")
     if not vectors.shape[-2]:
         return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
     if pooling == "max":
@@ -244,17 +233,8 @@ def embed_sentences(
             are no ``statistics``.
     """
     pool = Pooling(embedder, pooling, layers=layers, statistics=statistics)
-    pending: deque[list[str]] = deque()
-
-    def words() -> Iterator[list[str]]:
-        for sentence in split_sentences(sentences, embedder.tokenizer.tokenize):
-            pending.append(sentence)
-            yield sentence
-
-    stream = embedder.stream_with_states(
-        words(), layers=pool.layers, state=state, batch_tokens=batch_tokens
-    )
-    rows = [pool(vectors, pending.popleft()) for vectors, _ in stream]
+    stream = embedder.stream(sentences, layers=pool.layers, state=state, batch_tokens=batch_tokens)
+    rows = [pool(sentence.vectors, sentence.words) for sentence in stream]
     leading = [embedder.num_layers] if pool.layers == "all" else []
     return np.array(rows, dtype=np.float32).reshape(-1, *leading, embedder.dim)
 
@@ -286,7 +266,7 @@ def embed_spans(
         InputError: for a span that is empty, outside the text or without a word.
     """
     pool = Pooling(embedder, pooling, layers=layers)
-    words = split_sentence(text, lambda string: embedder.tokenizer.tokenize(string), where="`text`")
+    words = split_sentence(text, embedder.tokenizer.tokenize, where="`text`")
     if isinstance(text, str):
         offsets, length, unit = align(words, text), len(text), "characters"
     else:
@@ -298,17 +278,15 @@ def embed_spans(
         if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
             raise TypeError(f"spans[{number}] must be a pair (start, end), got {span!r:.60}.")
         start, end = span
-        if not 0 <= start < end <= length:
+        place = covering_words(offsets, start, end) if 0 <= start < end <= length else None
+        if place is None:
             raise InputError(
-                f"spans[{number}], [{start}, {end}), is empty or outside the {length:,} {unit}."
+                f"spans[{number}], [{start}, {end}), is empty, outside the {length:,} {unit} or "
+                "contains no word. Leave it out."
             )
-        if (place := covering_words(offsets, start, end)) is None:
-            raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
         places.append(place)
-    stream = embedder.stream_with_states(
-        [words], layers=pool.layers, state=state, check_words=unit == "words"
-    )
-    vectors, _ = next(stream)
+    stream = embedder.stream([words], layers=pool.layers, state=state, check_words=unit == "words")
+    vectors = next(stream).vectors
     pooled = [pool(vectors[..., first:last, :], words[first:last]) for first, last in places]
     shape = (*vectors.shape[:-2], vectors.shape[-1])
     return np.array(pooled, dtype=np.float32).reshape(-1, *shape)

@@ -1,9 +1,8 @@
 """Streams of sentences to streams of vectors: read ahead, batched by length, in bounded memory."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +18,14 @@ DEFAULT_BATCH_TOKENS = 4096
 """Positions (words and sentence boundaries) that are computed together."""
 BATCHES_PER_BUFFER = 4
 """A stream is read this many batches ahead, to batch sentences of similar length."""
+
+
+class EmbeddedSentence(NamedTuple):
+    words: list[str]
+    vectors: np.ndarray
+    """(L, W, 2D) or (W, 2D), pooled (L, 2D) or (2D,)."""
+    state: LSTMState | None
+    """After the sentence, with the policy ``carry``."""
 
 
 def check_state_policy(state: str) -> StatePolicy:
@@ -38,23 +45,22 @@ class VectorStream:
 
     def carried(
         self, sentences: Iterable[list[str]], state: LSTMState | None
-    ) -> Iterator[tuple[np.ndarray, LSTMState]]:
-        """Yield vectors and the state after each sentence, from which the next one starts."""
+    ) -> Iterator[EmbeddedSentence]:
+        """Start each sentence from the state after the previous one."""
         for buffer in self._buffers(sentences):
             vectors, tokens = self.encode(buffer)
-            for sentence in tokens.sentences:
+            for words, sentence in zip(buffer, tokens.sentences, strict=True):
                 out = self.engine.run(vectors, [sentence], layers=self.layers, state=state)
                 state = out.state
-                yield out.vectors[0], state
+                yield EmbeddedSentence(words, out.vectors[0], state)
 
     def separate(
         self, sentences: Iterable[list[str]], start: LSTMState | None
-    ) -> Iterator[tuple[np.ndarray, None]]:
-        """Yield vectors of sentences that all start from one state (one row), or zeros."""
+    ) -> Iterator[EmbeddedSentence]:
+        """Start all sentences from one state (one row), or from zeros."""
         for buffer in self._buffers(sentences):
-            results = deque(self._of_buffer(buffer, start))
-            while results:  # what was yielded is not kept
-                yield results.popleft(), None
+            for words, vectors in zip(buffer, self._of_buffer(buffer, start), strict=True):
+                yield EmbeddedSentence(words, vectors, None)
 
     def _buffers(self, sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         return fill_buffers(sentences, max_tokens=self.batch_tokens * BATCHES_PER_BUFFER)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elmokit.embed.formats.block import READ_ADVICE
-from elmokit.embed.formats.registry import FORMATS, OutputFormat, read_metadata, suffixes
-from elmokit.errors import FormatError, InputError, counted, shown
+from elmokit.embed.formats.registry import module_of, read_metadata
+from elmokit.embed.formats.rows import READ_ADVICE
+from elmokit.errors import FormatError, counted, shown
 from elmokit.files.sources import damage
 
 
@@ -47,7 +47,7 @@ class VectorSequence(Sequence):
         self._is_closed = self._is_foreign = False
         self.metadata: dict[str, Any] = {}
         """How the vectors were made; empty in files of other programs."""
-        _format_of(path)
+        self._module = module_of(path)
         with suppress(FormatError):
             self.metadata = read_metadata(path, advice=READ_ADVICE)
         self._open()
@@ -60,7 +60,7 @@ class VectorSequence(Sequence):
 
     def _open(self) -> None:
         with self._reading():
-            self._opened = _format_of(self.path).module.Reader(self._absolute_path)
+            self._opened = self._module.Reader(self._absolute_path)
         self._pid, self._modified = os.getpid(), self._absolute_path.stat().st_mtime_ns
 
     @property
@@ -180,11 +180,3 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSequence:
     chosen = Path(path)
     chosen.open("rb").close()  # system errors name the path here, but not in the libraries
     return VectorSequence(chosen)
-
-
-def _format_of(path: Path) -> OutputFormat:
-    """Return a format of the suffix: formats that share one share a reader."""
-    for output_format in FORMATS:
-        if path.suffix.lower() in output_format.suffixes:
-            return output_format
-    raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")

@@ -14,7 +14,6 @@ import numpy as np
 
 from elmokit.errors import MissingExtraError
 from elmokit.inference.contexts import NUM_BOUNDARIES, DistinctTokens
-from elmokit.inference.frozen_bilm import MAX_CACHED_CHARACTERS
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -33,6 +32,8 @@ the words of tweets: 4 to 7 % of pieces of 30 words are above the limit, of 200 
 """
 MAX_WORDS = 100_000
 """Words after which a text that passed is no longer checked."""
+MAX_WORD_CHARACTERS = 256
+"""Length of the longest word whose punctuation is looked at."""
 _GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
 _SPACES_INSIDE = re.compile(r"\S\s+\S+\s+\S")
 
@@ -77,11 +78,9 @@ class WordChecks:
     def _count_glued(self, words: Sequence[str]) -> None:
         if "glued" in self._open:
             self._num_listed += len(words)
-            for word in words:
-                # most words end in a letter, which is quicker to ask than the pattern
-                may_be_glued = not word[-1:].isalnum() and len(word) <= MAX_CACHED_CHARACTERS
-                if may_be_glued and _GLUED.search(word):
-                    self._glued[word] += 1
+            # most words end in a letter, which is quicker to ask than the pattern
+            ends = [w for w in words if not w[-1:].isalnum() and len(w) <= MAX_WORD_CHARACTERS]
+            self._glued.update(word for word in ends if _GLUED.search(word))
 
     def tell(self, tokens: DistinctTokens) -> None:
         """Warn, once for each kind, of the words added and of those of a batch."""
@@ -94,7 +93,7 @@ class WordChecks:
         self._num_words += sum(words.values())
         if "cut" in self._open:
             self._tell_cut(words)
-        if "glued" in self._open:
+        if "glued" in self._open and self._glued.total() > MAX_GLUED_SHARE * self._num_listed:
             self._tell_glued()
         if "unknown" in self._open:
             self._tell_unknown(words)
@@ -116,15 +115,11 @@ class WordChecks:
             )  # fmt: skip
 
     def _tell_glued(self) -> None:
-        limit = MAX_GLUED_SHARE * self._num_listed
-        ends = self._glued.copy()
-        if ends.total() <= limit:
-            return
         # splitting is slow, so the tokenizer is asked only if the form of the words is suspicious
-        pieces_of = {word: self._split(word) for word, _ in ends.most_common(1000)}
+        pieces_of = {word: self._split(word) for word, _ in self._glued.most_common(1000)}
         glued = [word for word, pieces in pieces_of.items() if pieces != [word]]
-        count = sum(map(ends.__getitem__, glued))
-        if count > limit:
+        count = sum(map(self._glued.__getitem__, glued))
+        if count > MAX_GLUED_SHARE * self._num_listed:
             splits = f"the model's tokenizer {self._tokenizer.name!r} splits off"
             advice = "Give whole sentences as strings, or text that is split as in its training"
             if self._is_split_at_spaces:
@@ -139,8 +134,9 @@ class WordChecks:
     def _split(self, word: str) -> list[str]:
         """Return what the model's tokenizer makes of a word inside a sentence."""
         try:
-            name = "simple:en" if self._is_split_at_spaces else self._tokenizer
-            tokenizer = build_tokenizer(name)
+            tokenizer = build_tokenizer(
+                "simple:en" if self._is_split_at_spaces else self._tokenizer
+            )
         except MissingExtraError:
             return [word[:-1], word[-1]]
         form = self._char_vocab.config.normalization

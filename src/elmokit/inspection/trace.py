@@ -1,6 +1,5 @@
 """Tokens of a text as a model reads them, and one word on its way through the model."""
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +16,7 @@ from elmokit.shapes import Float, Int
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.char_vocab import CHAR_PADDING, WORD_BEGIN, WORD_END
 from elmokit.text.given_sentences import GivenSentence, split_sentence
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, open_bilm
 
@@ -90,8 +89,7 @@ class WordTrace:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, and the norms."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {**values, "norms": self.norms}
+        return {**vars(self), "norms": self.norms}
 
 
 def trace(
@@ -124,7 +122,10 @@ def trace(
     if not 0 <= word < len(words):
         listed = " ".join(f"{i}:{text}" for i, text in enumerate(words[:50])) or "none"
         raise InputError(f"`word` must be the index of one of the words ({listed}), got {word}.")
-    mix = _checked_weights(weights, model.num_layers)
+    num_layers = model.num_layers
+    mix = (1 / num_layers,) * num_layers if weights is None else tuple(map(float, weights))
+    if len(mix) != num_layers or not abs(sum(mix) - 1) <= 1e-3:  # or NaN
+        raise InputError(f"`weights` must be {num_layers} numbers with a sum of 1, got {weights}.")
     if not math.isfinite(gamma):
         raise InputError(f"`gamma` must be a finite number, such as 0.5, got {gamma}.")
     bilm = FrozenBiLM(model)
@@ -200,14 +201,6 @@ def window_text(char_ids: Sequence[int]) -> str:
     return text + pending.decode("utf-8", "backslashreplace")
 
 
-def _checked_weights(weights: Sequence[float] | None, num_layers: int) -> tuple[float, ...]:
-    if weights is None:
-        return (1 / num_layers,) * num_layers
-    if len(weights) != num_layers or not abs(sum(weights) - 1) <= 1e-3:  # or NaN
-        raise InputError(f"`weights` must be {num_layers} numbers with a sum of 1, got {weights}.")
-    return tuple(map(float, weights))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
     """A token, its place in the raw text, and what the model reads of it."""
@@ -258,15 +251,14 @@ def count_tokens(*texts: TokenizedText) -> Counter[str]:
     raw text.
     """
     counts = Counter(sentences=0, tokens=0, unknown=0, cut=0, normalized=0, altered=0, unplaced=0)
-    for text in texts:
-        counts["sentences"] += len(text.sentences)
-        counts["tokens"] += len(text.tokens)
-        for token in text.tokens:
-            counts["unknown"] += token.is_known is False
-            counts["cut"] += token.is_cut
-            counts["normalized"] += token.changed_by == "normalization"
-            counts["altered"] += token.changed_by == "tokenizer"
-            counts["unplaced"] += token.start is None
+    counts["sentences"] = sum(len(text.sentences) for text in texts)
+    for token in (token for text in texts for token in text.tokens):
+        counts["tokens"] += 1
+        counts["unknown"] += token.is_known is False
+        counts["cut"] += token.is_cut
+        counts["normalized"] += token.changed_by == "normalization"
+        counts["altered"] += token.changed_by == "tokenizer"
+        counts["unplaced"] += token.start is None
     return counts
 
 
@@ -324,29 +316,23 @@ def _describe(
     model: LoadedBiLM, words: Sequence[str], raw: str, offsets: Offsets | None
 ) -> tuple[Token, ...]:
     form, vocab = model.config.char_vocab.normalization, model.word_vocab
-    has_characters = model.config.char_cnn is not None
+    char_vocab, has_characters = model.char_vocab, model.config.char_cnn is not None
     width = model.config.char_vocab.max_characters  # a lexicon's rows end in the word's own id
     texts = [normalize(word, form) for word in words]
-    rows = model.char_vocab.encode_words(texts).tolist() if has_characters else [[]] * len(texts)
+    rows = char_vocab.encode_words(texts).tolist() if has_characters else [[]] * len(texts)
     tokens = []
     for i, (text, row) in enumerate(zip(texts, rows, strict=True)):
         start, end = (None, None) if offsets is None else offsets[i]
         written = None if start is None else raw[start:end]
+        changed_by = None
+        if written is not None and written != text:
+            changed_by = "normalization" if normalize(written, form) == text else "tokenizer"
         tokens.append(
             Token(
-                text=text, start=start, end=end, raw=written,
-                changed_by=_changed_by(text, written, form),
-                char_ids=tuple(char for char in row[:width] if char != model.char_vocab.padding_id),
-                is_cut=has_characters and model.char_vocab.is_truncated(text),
+                text=text, start=start, end=end, raw=written, changed_by=changed_by,
+                char_ids=tuple(char for char in row[:width] if char != char_vocab.padding_id),
+                is_cut=has_characters and char_vocab.is_truncated(text),
                 is_known=None if vocab is None else text in vocab,
             )
         )  # fmt: skip
     return tuple(tokens)
-
-
-def _changed_by(
-    text: str, written: str | None, form: Normalization
-) -> Literal["normalization", "tokenizer"] | None:
-    if written is None or written == text:
-        return None
-    return "normalization" if normalize(written, form) == text else "tokenizer"

@@ -8,27 +8,26 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.formats.block import Block
-from elmokit.embed.formats.parquet import record_batch, schema_of
+from elmokit.embed.formats.parquet import pa, parquet, record_batch, schema_of
+from elmokit.embed.formats.rows import Row
 from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.integrations.shared import AnyModel, words_and_vectors
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.alignment import align
 from elmokit.text.given_sentences import check_is_list, check_text, check_words
 from elmokit.text.normalization import normalize
 from elmokit.weights.card import METADATA_KEY, FileKind
 
-try:
-    import pyarrow as pa
-except ImportError as error:
-    raise MissingExtraError("pyarrow", extra="arrow") from error
+DEFAULT_ROWS = 4096
+"""Rows of a batch, and of a Parquet row group: 4 MB with vectors of 256."""
 
 
 class TableEmbedder:
@@ -54,7 +53,8 @@ class TableEmbedder:
         if options.state == "carry":
             raise InputError('state="carry" needs the whole text, not tables of it.')
         self.column, self._lines = column, OwnLines(embedder, options)
-        self.schema = schema_of(self._lines.metadata()).remove(0)
+        self._all_columns = schema_of(self._lines.metadata())
+        self.schema = self._all_columns.remove(0)  # the number of the line
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Return a table with the columns added."""
@@ -67,10 +67,11 @@ class TableEmbedder:
         texts = ["" if text is None else text for text in table.column(self.column).to_pylist()]
         for number, text in enumerate(texts):
             check_text(text, where=f"row {number} of the column {self.column!r}")
-        lines = list(self._lines.stream(texts))
-        words, vectors = [line.words for line in lines], [line.vectors for line in lines]
-        block = Block(list(range(len(lines))), [None] * len(lines), [*words], vectors)
-        added = record_batch(block, schema_of(self._lines.metadata()))
+        rows = [
+            Row(number, "", None, line.words, line.vectors)
+            for number, line in enumerate(self._lines.stream(texts))
+        ]
+        added = record_batch(rows, self._all_columns)
         for name in self.schema.names:
             table = table.append_column(self.schema.field(name), added.column(name))
         return table
@@ -81,16 +82,6 @@ class TableEmbedder:
             yield from self(pa.Table.from_batches([batch])).to_batches()
 
 
-try:
-    import pyarrow
-    from pyarrow import parquet
-except ImportError as error:
-    raise MissingExtraError("pyarrow", extra="arrow") from error
-
-DEFAULT_ROWS = 4096
-"""Rows of a batch, and of a Parquet row group: 4 MB with vectors of 256."""
-
-
 def occurrence_batches(
     embedder: Embedder,
     texts: Iterable[str],
@@ -98,7 +89,7 @@ def occurrence_batches(
     layers: Layers | str = "average",
     words: Iterable[str] | None = None,
     rows: int = DEFAULT_ROWS,
-) -> Iterator[pyarrow.RecordBatch]:
+) -> Iterator[pa.RecordBatch]:
     """Yield Arrow batches with a row for every word of every text, in order.
 
     ``words`` limits them, as the tokenizer divides the text, in any spelling that the model reads
@@ -113,7 +104,16 @@ def occurrence_batches(
     if words is not None:
         wanted = frozenset(normalize(word, embedder.normalization) for word in check_words(words))
     occurrences = _occurrences(embedder, texts, layers, wanted)
-    return _batches(occurrences, _schema(embedder, layers), rows)
+    schema = _schema(embedder, layers)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while block := list(itertools.islice(occurrences, rows)):
+            *columns, vectors = zip(*block, strict=True)
+            kind, values = schema.field("vector").type, pa.array(np.concatenate(vectors))
+            arrays = [*map(pa.array, columns), pa.FixedSizeListArray.from_arrays(values, type=kind)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    return batches()
 
 
 def write_occurrences(
@@ -139,10 +139,10 @@ def write_occurrences(
 
 def _occurrences(
     embedder: Embedder, texts: Iterable[str], layers: Layers | str, wanted: frozenset[str] | None
-) -> Iterator[tuple[object, ...]]:
-    texts, read_ahead = itertools.tee(_only_strings(texts))
-    pairs = words_and_vectors(embedder, read_ahead, layers=layers)
-    for number, (text, (words, vectors)) in enumerate(zip(texts, pairs, strict=True)):
+) -> Iterator[tuple[Any, ...]]:
+    texts, read_ahead = itertools.tee(texts)
+    stream = embedder.stream(_only_strings(read_ahead), layers=layers)
+    for number, (text, (words, vectors, _)) in enumerate(zip(texts, stream, strict=True)):
         if wanted is not None and wanted.isdisjoint(words):
             continue
         offsets = align(words, text) or [(None, None)] * len(words)
@@ -158,26 +158,11 @@ def _only_strings(texts: Iterable[str]) -> Iterator[str]:
         yield text
 
 
-def _batches(
-    occurrences: Iterator[tuple[object, ...]], schema: pyarrow.Schema, rows: int
-) -> Iterator[pyarrow.RecordBatch]:
-    while block := list(itertools.islice(occurrences, rows)):
-        *columns, vectors = zip(*block, strict=True)
-        values = pyarrow.array(np.concatenate(vectors))
-        vector = pyarrow.FixedSizeListArray.from_arrays(values, type=schema.field("vector").type)
-        yield pyarrow.RecordBatch.from_arrays([*map(pyarrow.array, columns), vector], schema=schema)
-
-
-def _schema(embedder: Embedder, layers: Layers | str) -> pyarrow.Schema:
-    fields = [
-        ("text", pyarrow.int64()),
-        ("word", pyarrow.string()),
-        ("sentence", pyarrow.string()),
-        ("position", pyarrow.int32()),
-        ("start", pyarrow.int32()),
-        ("end", pyarrow.int32()),
-        ("vector", pyarrow.list_(pyarrow.float32(), embedder.dim)),
-    ]
+def _schema(embedder: Embedder, layers: Layers | str) -> pa.Schema:
+    fields = {
+        "text": pa.int64(), "word": pa.string(), "sentence": pa.string(), "position": pa.int32(),
+        "start": pa.int32(), "end": pa.int32(), "vector": pa.list_(pa.float32(), embedder.dim),
+    }  # fmt: skip
     kind: FileKind = "occurrences of words"
     metadata = json.dumps({"kind": kind, **embedder.metadata(layers=layers)})
-    return pyarrow.schema(fields, metadata={METADATA_KEY: metadata})
+    return pa.schema(fields.items(), metadata={METADATA_KEY: metadata})

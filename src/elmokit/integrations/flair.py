@@ -10,16 +10,13 @@ from typing import Any
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import MissingExtraError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import AnyModel, embedder_of, files_of
+from elmokit.integrations.shared import AnyModel, embedder_of, files_of, needs_extra
 
-try:
+with needs_extra("flair", module="flair"):
     import flair
     from flair.data import Sentence
     from flair.embeddings.base import TokenEmbeddings, register_embeddings
-except ImportError as error:
-    raise MissingExtraError("flair", extra="flair") from error
 
 
 @register_embeddings("ElmokitEmbeddings")

@@ -11,16 +11,14 @@ from functools import partial
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.integrations.shared import words_and_vectors
+from elmokit.integrations.shared import needs_extra
 from elmokit.text.given_sentences import GivenSentence, check_words
 from elmokit.text.normalization import Normalization, normalize
 
-try:
+with needs_extra("static", module="gensim"):
     from gensim.models import KeyedVectors
-except ImportError as error:
-    raise MissingExtraError("gensim", extra="static") from error
 
 log = logging.getLogger(__name__)
 
@@ -52,14 +50,15 @@ def keyed_vectors(
     wanted = None if words is None else list(dict.fromkeys(check_words(words)))
     if not (wanted or (wanted is None and sentences is not None)):
         raise InputError("Give `words`, `sentences` or both: there is no vocabulary to embed.")
+    # without `words`, every spelling is a word of its own
     form: Normalization = "none" if wanted is None else embedder.normalization
     read = partial(normalize, form=form)
     keys = None if wanted is None else dict.fromkeys(map(read, wanted))
     sums: dict[str, np.ndarray] = {}
     counts: Counter[str] = Counter()
     texts = [[key] for key in keys or ()] if sentences is None else sentences
-    for tokens, vectors in words_and_vectors(embedder, texts, layers=layers):
-        for key, vector in zip(map(read, tokens), vectors, strict=True):
+    for sentence in embedder.stream(texts, layers=layers):
+        for key, vector in zip(map(read, sentence.words), sentence.vectors, strict=True):
             if keys is None or key in keys:
                 counts[key] += 1
                 # a sum of many vectors needs float64
@@ -69,10 +68,9 @@ def keyed_vectors(
     frequent = [word for word in names if counts[read(word)] >= least]
     if not frequent:
         raise InputError(f"No word occurs {least} or more times in `sentences`.")
-    if wanted is not None and len(frequent) < len(wanted):
-        rare = next(word for word in wanted if counts[read(word)] < least)
-        num_rare = len(wanted) - len(frequent)
-        log.warning("%d of %d words are too rare and left out: %r …", num_rare, len(wanted), rare)
+    if rare := [word for word in wanted or () if counts[read(word)] < least]:
+        message = "%d of %d words are too rare and left out: %r …"
+        log.warning(message, len(rare), len(names), rare[0])
     keyed = KeyedVectors(embedder.dim, count=0, dtype=np.float32)
     means = [sums[read(word)] / counts[read(word)] for word in frequent]
     keyed.add_vectors(frequent, np.array(means, dtype=np.float32))

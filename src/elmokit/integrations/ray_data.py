@@ -1,30 +1,27 @@
 """Embedding on a Ray cluster (extra ``ray``): data sets, and the files of `elmokit embed`."""
 
-import logging
 import os
 from collections.abc import Generator, Iterable
-from functools import partial
 from typing import Any
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.numbered_lines import EmbeddedLine, OwnLines
+from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.embed.streaming import EmbeddedSentence
+from elmokit.errors import InputError
 from elmokit.inference.precision import check_precision
 from elmokit.inference.results import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.jobs.identity import changes
 from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.text.tokenizers.registry import tokenizer_for_model
 from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-try:
+with needs_extra("ray", module="ray"):
     import ray.data  # pyright: ignore[reportMissingImports]
     from ray.util import ActorPool  # pyright: ignore[reportMissingImports]
-except ImportError as error:
-    raise MissingExtraError("ray", extra="ray") from error
 
 CHARACTERS_PER_TOKEN = 16  # four batches of words of four characters: the size of a block
 
@@ -83,14 +80,13 @@ class RayLines:
         self.num_layers = bilm.num_layers
         tokenizer_for_model(bilm.tokenizer, self.options.tokenizer)
         self._is_own = _connect(address, num_actors * num_cpus, num_actors * num_gpus)
-        actor_class = ray.remote(_BlockEmbedder).options(
+        actor = ray.remote(_BlockEmbedder).options(
             num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1
         )
         self._model = ray.put(bilm)  # stays there: an actor that starts again reads it again
         device = "cuda" if num_gpus else "cpu"
         load = {"precision": precision, "device": device, "num_threads": num_cpus}
-        make = partial(actor_class.remote, self._model, self.options, load)
-        self.actors = [make() for _ in range(num_actors)]
+        self.actors = [actor.remote(self._model, self.options, load) for _ in range(num_actors)]
         self._metadata, _ = ray.get(self.actors[0].embed.remote([]))
 
     def __enter__(self) -> "RayLines":
@@ -107,21 +103,19 @@ class RayLines:
 
     def stream(
         self, lines: Iterable[str], *, initial_state: LSTMState | None = None
-    ) -> Generator[EmbeddedLine, None, None]:
+    ) -> Generator[EmbeddedSentence, None, None]:
         """Yield words and vectors of the lines, in order; some blocks are read ahead."""
         # Not a Ray data set, which would be made of all lines at once. A block is a few batches:
         # the vectors of all blocks under way are in memory.
-        pool, waiting = ActorPool(self.actors), 0
-        for block in blocks_of_lines(lines, CHARACTERS_PER_TOKEN * self.options.batch_tokens):
+        pool, size = ActorPool(self.actors), CHARACTERS_PER_TOKEN * self.options.batch_tokens
+        for number, block in enumerate(blocks_of_lines(lines, size)):
             pool.submit(lambda actor, texts: actor.embed.remote(texts), block)
-            waiting += 1
-            if waiting > BLOCKS_AHEAD * self.num_actors:
+            if number >= BLOCKS_AHEAD * self.num_actors:
                 yield from self._next_lines(pool)
-                waiting -= 1
         while pool.has_next():
             yield from self._next_lines(pool)
 
-    def _next_lines(self, pool: Any) -> list[EmbeddedLine]:
+    def _next_lines(self, pool: Any) -> list[EmbeddedSentence]:
         metadata, lines = pool.get_next()
         if differences := changes(self._metadata, metadata):
             differ = "; ".join(map(str, differences))
@@ -133,7 +127,7 @@ class _BlockEmbedder:
     def __init__(self, model: StoredBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
         self._lines = OwnLines(Embedder.load(model, **load), options)
 
-    def embed(self, texts: list[str]) -> tuple[dict[str, Any], list[EmbeddedLine]]:
+    def embed(self, texts: list[str]) -> tuple[dict[str, Any], list[EmbeddedSentence]]:
         return self._lines.metadata(), list(self._lines.stream(texts))
 
 
@@ -144,7 +138,7 @@ def _connect(address: str | None, num_cpus: int, num_gpus: float) -> bool:
     cores = {"num_cpus": max(os.cpu_count() or 1, num_cpus)} if is_new else {}
     try:
         if not ray.is_initialized():
-            ray.init(address=address, logging_level=logging.ERROR, **cores)
+            ray.init(address=address, logging_level="ERROR", **cores)
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"No Ray cluster at {address!r} (--address): {error}") from error
     resources = ray.cluster_resources()

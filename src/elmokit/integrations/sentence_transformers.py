@@ -16,16 +16,14 @@ from torch import Tensor
 
 from elmokit.bilm.masking import mask_of
 from elmokit.bilm.scalar_mix import LayerChoice
-from elmokit.errors import FormatError, InputError, MissingExtraError, check_choice
+from elmokit.errors import FormatError, InputError, check_choice
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
-try:
+with needs_extra("sentence-transformers", module="sentence-transformers"):
     from sentence_transformers.base.modules import InputModule
-except ImportError as error:
-    raise MissingExtraError("sentence-transformers", extra="sentence-transformers") from error
 
 _MODEL_DIR = "bilm"
 

@@ -1,17 +1,12 @@
-"""What several integrations need: words with their vectors, and a model's files as bytes."""
+"""What several integrations need: missing extras by name, and a model's files as bytes."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import tee
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 
-import numpy as np
-
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, MissingExtraError
 from elmokit.files.temporary import scratch_directory
-from elmokit.inference.results import Layers
-from elmokit.shapes import Float
-from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.weights.model_files import FILE_NAMES
 from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
@@ -19,12 +14,13 @@ AnyModel = str | PathLike[str] | LoadedBiLM | None
 """A directory, a name or a loaded model; None is the English model in the package."""
 
 
-def words_and_vectors(
-    embedder: Embedder, sentences: Iterable[GivenSentence], *, layers: Layers | str = "average"
-) -> Iterator[tuple[list[str], Float[np.ndarray, "W E"]]]:
-    """Yield the words of every sentence and their vectors; memory does not grow with the text."""
-    words, read_ahead = tee(split_sentences(sentences, embedder.tokenizer.tokenize))
-    yield from zip(words, embedder.embed_stream(read_ahead, layers=layers), strict=True)
+@contextmanager
+def needs_extra(extra: str, *, module: str) -> Iterator[None]:
+    """Name the extra that brings a library where it is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(module, extra=extra) from error
 
 
 def files_of(embedder: Embedder) -> dict[str, bytes]:

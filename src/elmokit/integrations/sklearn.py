@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import check_pooling, default_layers
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.embed.sentences import PoolingName, default_layers
+from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 
-try:
+with needs_extra("sklearn", module="scikit-learn"):
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.validation import check_is_fitted
-except ImportError as error:
-    raise MissingExtraError("scikit-learn", extra="sklearn") from error
 
 
 class ElmoVectorizer(TransformerMixin, BaseEstimator):
@@ -52,7 +50,7 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self.device, self.precision = device, precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        check_pooling(self.pooling)
+        check_choice(self.pooling, PoolingName, name="pooling")
         layers = default_layers(self.pooling) if self.layers is None else self.layers
         check_one_layer(layers)
         _texts(X)

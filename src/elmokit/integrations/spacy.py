@@ -16,20 +16,18 @@ from typing import Any, no_type_check
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import embedder_of, files_of
+from elmokit.integrations.shared import embedder_of, files_of, needs_extra
 from elmokit.weights.stored_bilm import read_bilm
 
-try:
+with needs_extra("spacy", module="spacy"):
     import spacy
     import srsly
     from spacy.language import Language
     from spacy.tokens import Doc, Token
     from spacy.util import minibatch
     from thinc.api import Linear, Model, Shim, chain, with_array
-except ImportError as error:
-    raise MissingExtraError("spacy", extra="spacy") from error
 
 _MODEL_DIR = "bilm"
 

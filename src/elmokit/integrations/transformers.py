@@ -16,9 +16,8 @@ from torch import Tensor
 
 from elmokit.bilm.masking import mask_of
 from elmokit.config import to_dict
-from elmokit.errors import MissingExtraError
 from elmokit.inference.elmo import PackedWeights, run_frozen
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
 from elmokit.integrations.transformers_tokenizer import (
     ElmoTokenizer,
@@ -30,7 +29,7 @@ from elmokit.integrations.transformers_words import ElmoWordTokenizer
 from elmokit.shapes import Float, Int
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 
-try:
+with needs_extra("transformers", module="transformers"):
     from transformers import (
         AutoConfig,
         AutoModel,
@@ -39,8 +38,6 @@ try:
         PreTrainedModel,
     )
     from transformers.modeling_outputs import BaseModelOutput
-except ImportError as error:
-    raise MissingExtraError("transformers", extra="transformers") from error
 
 __all__ = [
     "ElmoCausalLMConfig",

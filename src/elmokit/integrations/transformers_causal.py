@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from elmokit.bilm.config import Direction, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.inference.results import StartState
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.integrations.transformers_tokenizer import OwnWeights, SavedConfig, convertible
 from elmokit.integrations.transformers_words import NUM_BYTES
 from elmokit.shapes import Float, Int
@@ -26,12 +26,10 @@ from elmokit.text.spelling import END_OF_WORD, SpellingModel
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_files import SPELLING_NAME, VOCAB_NAME
 
-try:
+with needs_extra("transformers", module="transformers"):
     from transformers import GenerationMixin, PreTrainedModel
     from transformers.modeling_outputs import CausalLMOutput
     from transformers.utils.hub import cached_file
-except ImportError as error:
-    raise MissingExtraError("transformers", extra="transformers") from error
 
 _NEVER = float(np.finfo(np.float32).min)
 """Logit of what cannot follow."""

@@ -11,9 +11,9 @@ import torch
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
@@ -25,11 +25,10 @@ from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
 # pyright: reportMissingImports=false
 
-
-try:
-    from transformers import PreTrainedConfig, PreTrainedTokenizer
-except ImportError as error:
-    raise MissingExtraError("transformers", extra="transformers") from error
+with needs_extra("transformers", module="transformers"):
+    from transformers import BatchEncoding, PreTrainedConfig, PreTrainedTokenizer
+    from transformers.tokenization_utils_base import TruncationStrategy
+    from transformers.utils.generic import PaddingStrategy
 
 CODE_NAME = "elmokit_model.py"
 _CODE = """\
@@ -166,16 +165,6 @@ class OwnTokenizer(OwnCode, PreTrainedTokenizer):
         return super().save_pretrained(save_directory, *args, **kwargs)
 
 
-# pyright: reportMissingImports=false
-
-
-try:
-    from transformers import BatchEncoding
-    from transformers.tokenization_utils_base import TruncationStrategy
-    from transformers.utils.generic import PaddingStrategy
-except ImportError as error:
-    raise MissingExtraError("transformers", extra="transformers") from error
-
 _ONE_SENTENCE = (
     "ELMo reads single sentences; `text_pair` and `return_overflowing_tokens` are not supported."
 )
@@ -294,15 +283,14 @@ class ElmoTokenizer(OwnTokenizer):
             # transformers has cut the sentence
             pairs: Any = list(enumerate(self._ids(words)))
             encoded = self.prepare_for_model(pairs, **options)
-            tokens = encoded.pop("input_ids")
-            encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
+            tokens = encoded["input_ids"]
             word_ids.append([x[0] if isinstance(x, tuple) else None for x in tokens])
+            encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
             for name, values in encoded.items():
                 batch.setdefault(name, []).append(values)
             if return_offsets_mapping:
                 is_text = isinstance(raw, str)  # offsets of given words are in themselves
-                spans = self._places(words, raw) if is_text else [(0, len(w)) for w in words]
-                places.append(spans)
+                places.append(self._places(words, raw) if is_text else [(0, len(w)) for w in words])
         length, padding = options.get("max_length"), padding_strategy.value
         padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
         # `pad` knows nothing of words: their numbers are padded to the length that it chose

@@ -12,9 +12,9 @@ from typing import Any
 
 from elmokit.bilm.config import Direction
 from elmokit.config import to_dict
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError
 from elmokit.files.temporary import scratch_directory
-from elmokit.integrations.shared import AnyModel
+from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.integrations.transformers_tokenizer import PAD, OwnTokenizer, convertible
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
@@ -22,10 +22,8 @@ from elmokit.text.spelling import END_OF_WORD
 from elmokit.text.word_vocab import COPY_AGAIN, UNKNOWN_WORD, WordVocab
 from elmokit.weights.model_files import VOCAB_NAME
 
-try:
+with needs_extra("transformers", module="transformers"):
     from transformers import BatchEncoding
-except ImportError as error:
-    raise MissingExtraError("transformers", extra="transformers") from error
 
 NUM_BYTES = 256
 _BYTE_TOKENS = [f"<0x{byte:02X}>" for byte in range(NUM_BYTES)]

@@ -80,7 +80,6 @@ def test_sentences_are_compared_by_the_statistics_of_a_table(folder, make):
     [
         ("t.csv", {}, InputError, "csv"),
         ("t.bin", {"file_format": "glove"}, InputError, "bin"),
-        ("t.vec", {"layers": "all"}, InputError, "all"),
         ("t.vec", {"layers": 9}, InputError, "9"),
         ("t.vec", {"remove": 16}, InputError, "16"),
         ("t.vec", {"min_count": 10**6}, FormatError, "min_count"),

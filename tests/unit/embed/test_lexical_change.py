@@ -68,14 +68,8 @@ def test_a_document_gives_at_most_one_occurrence(tmp_path, model):
     for unit, min_count, count in (
         ("line", 2, 15), ("document", 2, 8), ("auto", 4, 8), ("auto", 5, 15),
     ):  # fmt: skip
-        (one,) = find_changes(
-            tmp_path / "a",
-            tmp_path / "b",
-            model=model,
-            words=["bank"],
-            unit=unit,
-            min_count=min_count,
-        )
+        options = {"words": ["bank"], "unit": unit, "min_count": min_count}
+        (one,) = find_changes(tmp_path / "a", tmp_path / "b", model=model, **options)
         assert one.units == (count, count)
 
 

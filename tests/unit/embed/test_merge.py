@@ -38,15 +38,22 @@ def test_the_command_reports_what_it_merged(shards, tmp_path):
         assert [one.tokens for one in sentences] == [["line", str(i)] for i in range(8)]
 
 
-def test_a_missing_and_a_doubled_shard_are_told(shards, tmp_path):
-    one, two = shards(0, 3), shards(1, 3)
-    for paths in ([one, two], [one, two, two]):
-        with pytest.raises(InputError, match=r"0\.h5 is 0/3, .*1\.h5 is 1/3"):
+def test_shards_that_do_not_belong_together_are_refused(shards, tmp_path):
+    first, second, third = (shards(i, 3) for i in range(3))
+    other = shards(2, 3, "other", layers="top")
+    for paths, message in (
+        ([first, second], r"0\.h5 is 0/3, .*1\.h5 is 1/3"),
+        ([first, second, second], r"0\.h5 is 0/3, .*1\.h5 is 1/3"),
+        ([first, second, other], r"layers .*'all' .*'top'"),
+    ):
+        with pytest.raises(InputError, match=message):
             merge_shards(paths, tmp_path / "all.h5")
     assert not (tmp_path / "all.h5").exists()
+    with pytest.raises(InputError, match=r"/0\.h5 .*output"):  # a shard is never replaced
+        merge_shards([first, second, third], first, overwrite=True)
 
 
-@pytest.mark.parametrize("key", ["format", "num_words", "text_sha256", "dim"])
+@pytest.mark.parametrize("key", ["format", "text_sha256", "dim"])
 def test_missing_metadata_are_named_with_their_file(shards, tmp_path, key):
     paths = [shards(i, 2) for i in range(2)]
     with h5py.File(paths[1], "a") as file:
@@ -55,16 +62,3 @@ def test_missing_metadata_are_named_with_their_file(shards, tmp_path, key):
         file.attrs["elmokit"] = json.dumps(metadata)
     with pytest.raises(FormatError, match=rf"1\.h5: .*`{key}`"):
         merge_shards(paths, tmp_path / "all.parquet")
-    assert not (tmp_path / "all.parquet").exists()
-
-
-def test_shards_of_other_settings_are_told_with_the_difference(shards, tmp_path):
-    paths = [shards(0, 2), shards(1, 2, layers="top")]
-    with pytest.raises(InputError, match=r"layers .*'all' .*'top'"):
-        merge_shards(paths, tmp_path / "all.h5")
-
-
-def test_a_shard_is_never_replaced(shards, tmp_path):
-    paths = [shards(i, 2) for i in range(2)]
-    with pytest.raises(InputError, match=r"/0\.h5 .*output"):
-        merge_shards(paths, paths[0], overwrite=True)

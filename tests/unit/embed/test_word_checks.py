@@ -94,14 +94,7 @@ class TestUnknownWords:
         assert "김민수는" in message
 
     @pytest.mark.parametrize(
-        "sentences",
-        [
-            [["김민수는", "서울에"]] * 99,  # too few words to say
-            [["김민수는", *KNOWN]] * 50,
-            [["The", "river"]] * 50
-            + [list(KNOWN)] * 50,  # a sixth of them is not in the vocabulary
-        ],
-        ids=["few", "some", "capitals"],
+        "sentences", [[["김민수는", "서울에"]] * 99, [["김민수는", *KNOWN]] * 50]
     )
     def test_not_told_for_few_words_and_ordinary_shares(self, sentences, embedder, caplog):
         embedder.embed(sentences)

@@ -32,7 +32,7 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def model():
-    return toy_model(warm_text=("the bank", "a river"))
+    return toy_model(vocab=True, warm_text=("the bank", "a river"))
 
 
 @pytest.fixture

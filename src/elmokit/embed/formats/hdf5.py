@@ -6,7 +6,7 @@ HDF5 stores in one attribute, continues in ``tokens1``, ``tokens2`` and so on.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from typing import Any
 import h5py
 import numpy as np
 
-from elmokit.embed.formats.block import (
+from elmokit.embed.formats.rows import (
     LINES_KEY,
     TOKENS_KEY,
     ArrayReader,
-    Block,
+    Row,
     Sentence,
     check_key,
     tokens_from_json,
@@ -30,7 +30,7 @@ from elmokit.weights.card import METADATA_KEY
 
 MAX_ATTRIBUTE_BYTES = 60_000
 TEXTS_KEY = "sentence_to_index"
-"""Of AllenNLP: the lines and the names of their datasets."""
+"""Of AllenNLP: JSON from each line to the name of its dataset, in memory until the end."""
 
 
 class Writer:
@@ -38,58 +38,41 @@ class Writer:
 
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         reserve(path, num_bytes)  # the library may crash on a full disk
-        self.file = h5py.File(path, "w", locking=False)
+        self._file = h5py.File(path, "w", locking=False)
         # metadata cache: at most 2 MB, not 32; what is flushed when decides the bytes of the file
-        cache = self.file.id.get_mdc_config()
+        cache = self._file.id.get_mdc_config()
         cache.set_initial_size = True
         cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
-        self.file.id.set_mdc_config(cache)
-        self.file.attrs[METADATA_KEY] = json.dumps(metadata)
-        self._lines: dict[str, int] = {}
+        self._file.id.set_mdc_config(cache)
+        self._file.attrs[METADATA_KEY] = json.dumps(metadata)
+        self._texts: dict[str, dict[str, Any]] = {}
+        """Tables that are written as texts at the end."""
+        if metadata["format"] == "allennlp":
+            self._texts[TEXTS_KEY] = {}
+        if "keys" in metadata:
+            self._texts[LINES_KEY] = {}
 
-    def write(self, block: Block) -> None:
-        self._lines |= block.lines_of_keys()
-        for key, tokens, vectors in block.rows():
-            if block.keys is not None:
-                check_key(key, is_path=True)
-            dataset = self.file.create_dataset(key, data=vectors)
+    def write(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if LINES_KEY in self._texts:
+                check_key(row.key, is_path=True)
+                self._texts[LINES_KEY][row.key] = row.line_number
+            if TEXTS_KEY in self._texts and row.text is not None:
+                self._texts[TEXTS_KEY][row.text.strip()] = row.key  # the last of equal lines counts
+            dataset = self._file.create_dataset(row.key, data=row.vectors)
             # an attribute holds at most 64 kB, so long lists of words have several
-            text = tokens or b""
+            text = row.tokens_json() or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
                 piece = text[start : start + MAX_ATTRIBUTE_BYTES]
                 kind = h5py.string_dtype("utf-8", len(piece))
                 name = _attribute(start // MAX_ATTRIBUTE_BYTES)
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
 
-    def add_text(self, name: str, text: str) -> None:
-        dataset = self.file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
-        dataset[0] = text
-
     def close(self) -> None:
-        if self._lines:
-            self.add_text(LINES_KEY, json.dumps(self._lines))
-        self.file.close()
-
-
-class AllenNLPWriter(Writer):
-    """Also writes ``sentence_to_index``: JSON from each line to its dataset, as AllenNLP does.
-
-    Keeps all lines in memory until `close`; the last index of a repeated line counts.
-    """
-
-    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
-        super().__init__(path, metadata, num_bytes=num_bytes)
-        self._index_of: dict[str, str] = {}
-
-    def write(self, block: Block) -> None:
-        super().write(block)
-        for index, text in zip(block.indices, block.texts, strict=True):
-            if text is not None:
-                self._index_of[text.strip()] = str(index)
-
-    def close(self) -> None:
-        self.add_text(TEXTS_KEY, json.dumps(self._index_of))
-        super().close()
+        for name, table in self._texts.items():
+            dataset = self._file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
+            dataset[0] = json.dumps(table)
+        self._file.close()
 
 
 class Reader(ArrayReader):
@@ -99,13 +82,17 @@ class Reader(ArrayReader):
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
             names = [name for name in self._file.names() if name not in (TEXTS_KEY, LINES_KEY)]
-            self._find_sentences(names, self._file.text(LINES_KEY), self._is_vectors)
-            self.opened = stack.pop_all()
+            super().__init__(names, self._file.text(LINES_KEY), self._is_vectors)
+            self._opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
         if (dataset := self._file.dataset(name)) is None:
             raise ValueError(f"`{name}` is a group (HDF5 makes groups of names with `/`)")
-        return self._tokens(dataset), self._file.read(dataset)
+        pieces: list[bytes] = []
+        while (piece := self._file.bytes_attribute(dataset, _attribute(len(pieces)))) is not None:
+            pieces.append(piece)
+        tokens = tokens_from_json(b"".join(pieces)) if pieces else None
+        return tokens, self._file.read(dataset)
 
     def texts(self) -> dict[int, str]:
         """Return the lines of an AllenNLP file by index; of equal lines, the index of the last."""
@@ -115,12 +102,6 @@ class Reader(ArrayReader):
     def _is_vectors(self, name: str) -> bool:
         dataset = self._file.dataset(name)
         return dataset is not None and dataset.dtype.kind == "f"
-
-    def _tokens(self, dataset: h5py.Dataset) -> list[str] | None:
-        pieces: list[bytes] = []
-        while (piece := self._file.bytes_attribute(dataset, _attribute(len(pieces)))) is not None:
-            pieces.append(piece)
-        return tokens_from_json(b"".join(pieces)) if pieces else None
 
 
 def _attribute(number: int) -> str:

@@ -5,25 +5,26 @@ The words are a text ``tokens/INDEX``: a JSON list.
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.block import (
+from elmokit.embed.formats.rows import (
     LINES_KEY,
     READ_ADVICE,
     TOKENS_KEY,
     ArrayReader,
-    Block,
+    Row,
     Sentence,
-    check_key,
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
 from elmokit.weights.card import METADATA_KEY
+
+_WORDS = f"{TOKENS_KEY}/"
 
 
 class Writer:
@@ -32,16 +33,15 @@ class Writer:
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
         self._add(METADATA_KEY, np.array(json.dumps(metadata)))
-        self._lines: dict[str, int] = {}
+        self._lines: dict[str, int] | None = {} if "keys" in metadata else None
 
-    def write(self, block: Block) -> None:
-        self._lines |= block.lines_of_keys()
-        for key, tokens, vectors in block.rows():
-            if block.keys is not None:
-                check_key(key, is_path=False)
-            self._add(key, vectors)
-            if tokens is not None:
-                self._add(_tokens_name(key), np.array(tokens.decode()))
+    def write(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if self._lines is not None:
+                self._lines[row.key] = row.line_number
+            self._add(row.key, row.vectors)
+            if (tokens := row.tokens_json()) is not None:
+                self._add(_WORDS + row.key, np.array(tokens.decode()))
 
     def close(self) -> None:
         if self._lines:
@@ -59,25 +59,20 @@ class Reader(ArrayReader):
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
-            words = _tokens_name("")
             others = (METADATA_KEY, LINES_KEY)
-            arrays = [n for n in self._file if n not in others and not n.startswith(words)]
-            is_ours = LINES_KEY in self._file and METADATA_KEY in self._file
-            lines = self._file[LINES_KEY].item() if is_ours else None
-            self._find_sentences(arrays, lines, self._is_vectors)
-            self.opened = stack.pop_all()
+            names = [n for n in self._file if n not in others and not n.startswith(_WORDS)]
+            has_lines = LINES_KEY in self._file and METADATA_KEY in self._file
+            lines = self._file[LINES_KEY].item() if has_lines else None
+            super().__init__(names, lines, self._is_vectors)
+            self._opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:
-        words = _tokens_name(name)
+        words = _WORDS + name
         tokens = tokens_from_json(self._file[words].item()) if words in self._file else None
         return tokens, self._file[name]
 
     def _is_vectors(self, name: str) -> bool:
         return self._file[name].dtype.kind == "f"
-
-
-def _tokens_name(name: int | str) -> str:
-    return f"{TOKENS_KEY}/{name}"
 
 
 def read_metadata(path: Path) -> str:

@@ -8,13 +8,13 @@ metadata.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.block import TOKENS_KEY, Block, Sentence
+from elmokit.embed.formats.rows import TOKENS_KEY, Row, Sentence
 from elmokit.errors import MissingExtraError
 from elmokit.files.lines import check_growth
 from elmokit.weights.card import METADATA_KEY
@@ -42,31 +42,32 @@ def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
 
 
-def record_batch(block: Block, schema: pa.Schema) -> pa.RecordBatch:
-    tokens = [
-        None if words is None else [word.encode("utf-8", "replace") for word in words]
-        for words in block.tokens
-    ]
-    arrays: list[Any] = [pa.array(block.indices, pa.int64())]
-    if _KEY in schema.names:
-        arrays.append(pa.array(block.keys, pa.string()))
-    arrays.append(pa.array(tokens, pa.list_(pa.binary())).cast(pa.list_(pa.string())))
-    for k, field in enumerate(list(schema)[len(arrays) :]):
+def record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
+    columns: dict[str, Any] = {
+        "id": pa.array([row.line_number for row in rows], pa.int64()),
+        _KEY: pa.array([row.key for row in rows], pa.string()),
+        TOKENS_KEY: pa.array([_encoded(row.tokens) for row in rows], pa.list_(pa.binary())),
+    }
+    layers = [field for field in schema if field.name not in columns]
+    for k, field in enumerate(layers):
         is_pooled = pa.types.is_fixed_size_list(field.type)
         vector = field.type if is_pooled else field.type.value_type
-        dims = 2 if is_pooled else 3  # with all layers
-        layer = [vectors[k] if vectors.ndim == dims else vectors for vectors in block.vectors]
+        has_all = 2 if is_pooled else 3  # dimensions of all layers
+        layer = [v[k] if v.ndim == has_all else v for v in (row.vectors for row in rows)]
         nothing = np.zeros(0, vector.value_type.to_pandas_dtype())
         values = pa.array(np.concatenate([nothing, *(one.reshape(-1) for one in layer)]))
-        rows = pa.FixedSizeListArray.from_arrays(values, vector.list_size)
+        column = pa.FixedSizeListArray.from_arrays(values, vector.list_size)
         if not is_pooled:
-            # sentence i is the rows from offset i to offset i + 1
-            offsets = np.cumsum([0, *map(len, layer)])
-            rows = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), rows)
-        arrays.append(rows)
-    return pa.RecordBatch.from_arrays(
-        [a.cast(field.type) for a, field in zip(arrays, schema, strict=True)], schema=schema
-    )
+            # sentence i is the vectors from offset i to offset i + 1
+            offsets = pa.array(np.cumsum([0, *map(len, layer)]), pa.int32())
+            column = pa.ListArray.from_arrays(offsets, column)
+        columns[field.name] = column
+    arrays = [columns[field.name].cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _encoded(tokens: list[str] | None) -> list[bytes] | None:
+    return None if tokens is None else [word.encode("utf-8", "replace") for word in tokens]
 
 
 class Writer:
@@ -76,9 +77,9 @@ class Writer:
             path, self._schema, compression="none", use_dictionary=False, write_statistics=False
         )
 
-    def write(self, block: Block) -> None:
-        if block.indices:
-            self._writer.write_batch(record_batch(block, self._schema))
+    def write(self, rows: Sequence[Row]) -> None:
+        if rows:
+            self._writer.write_batch(record_batch(rows, self._schema))
 
     def close(self) -> None:
         self._writer.close()

@@ -1,14 +1,14 @@
 """The formats of embedding files: how one is chosen, written and read.
 
 A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
-returns JSON, and two classes. ``Writer(path, metadata, *, num_bytes)`` has ``write(block)`` and
+returns JSON, and two classes. ``Writer(path, metadata, *, num_bytes)`` has ``write(rows)`` and
 ``close()``; the file is complete after ``close``. ``Reader(path)`` has ``indices``, the rising line
 numbers of its sentences, ``names``, their keys (None: the numbers), ``read(position)``, iteration,
 and ``close()``, and may raise anything for a damaged file; formats of one suffix share it. No heavy
 imports: `embed --help` reads this.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,7 +22,7 @@ from elmokit.files.sources import damage
 from elmokit.weights.card import EMBEDDINGS, FileKind
 
 if TYPE_CHECKING:
-    from elmokit.embed.formats.block import Block
+    from elmokit.embed.formats.rows import Row
 
 REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 """What to do with an output that cannot be read."""
@@ -47,8 +47,6 @@ class OutputFormat:
     help: str
     all_layers_only: bool = False
     """Readers of the format expect all layers."""
-    writer: str = "Writer"
-    """Name of the class in the module."""
 
     @property
     def module(self) -> Any:
@@ -62,9 +60,7 @@ FORMATS = (
     OutputFormat("elmokit", (".parquet",), "parquet", "a row per sentence"),
     OutputFormat("elmokit", (".npz",), "npz", "NumPy archive, up to some 100,000 sentences"),
     OutputFormat("bilm-tf", HDF5_SUFFIXES, "hdf5", "HDF5 as the original wrote it", True),
-    OutputFormat(
-        "allennlp", HDF5_SUFFIXES, "hdf5", "HDF5 with sentence_to_index", writer="AllenNLPWriter"
-    ),
+    OutputFormat("allennlp", HDF5_SUFFIXES, "hdf5", "HDF5 with sentence_to_index"),
 )
 
 
@@ -74,10 +70,6 @@ def suffixes(name: str | None = None) -> list[str]:
     return list(dict.fromkeys(suffix for one in formats for suffix in one.suffixes))
 
 
-def format_names() -> list[str]:
-    return list(dict.fromkeys(one.name for one in FORMATS))
-
-
 def describe_formats() -> str:
     """Return every format with its suffixes, for help texts."""
     return "; ".join(f"{one.name}: {'/'.join(one.suffixes)} ({one.help})" for one in FORMATS)
@@ -85,8 +77,9 @@ def describe_formats() -> str:
 
 def find_format(path: Path, name: str) -> OutputFormat:
     """Find a format by the suffix of the output and the format's name."""
-    if name not in format_names():
-        raise InputError(f"`format` must be one of {', '.join(format_names())}, got {name!r}.")
+    names = list(dict.fromkeys(one.name for one in FORMATS))
+    if name not in names:
+        raise InputError(f"`format` must be one of {', '.join(names)}, got {name!r}.")
     for one in FORMATS:
         if one.name == name and path.suffix.lower() in one.suffixes:
             return one
@@ -96,9 +89,17 @@ def find_format(path: Path, name: str) -> OutputFormat:
     )
 
 
+def module_of(path: Path) -> Any:
+    """Return the module that reads files of a suffix, which formats may share."""
+    for one in FORMATS:
+        if path.suffix.lower() in one.suffixes:
+            return one.module
+    raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")
+
+
 def write_embeddings(
     path: Path,
-    blocks: "Iterable[Block]",
+    rows: "Iterable[Sequence[Row]]",
     *,
     output_format: OutputFormat,
     metadata: Mapping[str, Any],
@@ -106,14 +107,13 @@ def write_embeddings(
 ) -> None:
     """Write a whole embedding file, replacing ``path``; after an error it is unusable.
 
-    In ``metadata``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and ``pool`` set the layout of
-    some formats. ``num_bytes`` is the approximate size of the file.
+    In ``metadata``, ``format``, ``keys``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and
+    ``pool`` set the layout of some formats. ``num_bytes`` is the approximate size of the file.
     """
-    writer_class = getattr(output_format.module, output_format.writer)
-    writer = writer_class(path, metadata, num_bytes=num_bytes)
+    writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
     try:
-        for block in blocks:
-            writer.write(block)
+        for some in rows:
+            writer.write(some)
     except BaseException:
         with suppress(Exception):  # the first error is the one to report
             writer.close()
@@ -131,7 +131,7 @@ def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]
 
 def read_any_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:
     """As `read_metadata`, of any file that elmokit writes in these formats."""
-    module = next(one for one in FORMATS if path.suffix.lower() in one.suffixes).module
+    module = module_of(path)
     path.open("rb").close()  # system errors name the path here, but not in the libraries
     try:
         with damage(path, "", what="damaged, or not an embedding file of elmokit"):
