@@ -5,7 +5,6 @@ plain ``ValueError`` or ``TypeError`` from a command is a bug (exit code 1), so 
 cause by an option, a text or a setting raises `InputError` or is checked inside `as_input_error`.
 """
 
-import functools
 import numbers
 import os
 import shlex
@@ -183,25 +182,15 @@ def check_choice(value: T, choices: Any, *, name: str) -> T:
 
 def check_choices(config: object) -> None:
     """Check all fields of a dataclass that hold one of some names (``Literal``)."""
-    for name, (choices, may_be_none) in _choices_of(type(config)).items():
-        value = getattr(config, name)
-        if not (value is None and may_be_none):
-            try:
-                check_choice(value, choices, name=name)
-            except InputError as error:
-                raise ConfigError(str(error)) from None
-
-
-@functools.cache
-def _choices_of(cls: type) -> dict[str, tuple[Any, bool]]:
-    """Return the ``Literal`` of each field that has one, and whether None is allowed, too."""
-    found = {}
-    for name, hint in get_type_hints(cls).items():
-        kinds = union_members(hint)
-        literals = [kind for kind in kinds if get_origin(kind) is Literal]
-        if len(literals) == 1 and set(kinds) <= {literals[0], type(None)}:
-            found[name] = literals[0], type(None) in kinds
-    return found
+    for name, hint in get_type_hints(type(config)).items():
+        value, kinds = getattr(config, name), set(union_members(hint))
+        choices, *others = kinds - {type(None)}
+        if get_origin(choices) is not Literal or others or (value is None and len(kinds) > 1):
+            continue
+        try:
+            check_choice(value, choices, name=name)
+        except InputError as error:
+            raise ConfigError(str(error)) from None
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:

@@ -1,5 +1,6 @@
 """The windows of the stream against the batches that bilm-tf's own data pipeline made."""
 
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,8 @@ def windows(tmp_path_factory):
         batch_size=3,
         num_steps=5,
         shuffle="none",
-        num_epochs=1,
     )
-    return [batch for batch, _ in stream]
+    return [batch for batch, _ in islice(stream, 20)]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,6 @@ def expected():
 def test_all_batches_equal_the_original_pipeline(windows, expected, direction, suffix):
     num_batches = len(expected["batch_token_ids"])
     assert num_batches == 20
-    assert len(windows) >= num_batches
     for step in range(num_batches):
         window = windows[step]
         inputs = getattr(window, f"{direction}_inputs")

@@ -2,8 +2,9 @@
 
 import heapq
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
+from operator import itemgetter
 
 import numpy as np
 
@@ -11,109 +12,77 @@ from elmokit.corpus.shards import Shard, ShardSet
 
 MAX_SENTENCES, MAX_VALID_SENTENCES = 500_000, 20_000
 """About so many are compared of larger texts."""
+_BLOCK_SENTENCES = 5
 
 
-class HoldOut:
-    """Hold out a small part of a corpus of unknown length, spread evenly over all of it.
+def hold_out(
+    sentences: Iterable[list[str]],
+    *,
+    max_sentences: int,
+    max_words: int,
+    share: float = 0.02,
+) -> Generator[list[str], None, list[list[str]]]:
+    """Yield the training sentences, and return a small part that is spread evenly over the corpus.
 
     Each block of neighboring sentences draws a random number; the blocks with the smallest numbers
-    are held, up to the limits: at least one block of two, at most ``max_sentences`` (rounded up to
-    a block) and ``max_words``. Displaced blocks are trained on after all. The same corpus gives
-    the same split.
+    are held out, up to the limits: at least one block of two, at most ``max_sentences`` (rounded up
+    to a block) and ``max_words``. Blocks that others displace are trained on after all, late and
+    out of corpus order. The same corpus gives the same split.
     """
-
-    def __init__(
-        self,
-        *,
-        share: float,
-        max_sentences: int,
-        max_words: int = 100_000,
-        block_sentences: int = 5,
-        seed: int = 0,
-    ) -> None:
-        self.share, self.seed = share, seed
-        self.max_sentences, self.max_words = max_sentences, max_words
-        self.block_sentences = block_sentences
-        self._held: list[tuple[float, int, list[list[str]]]] = []  # heap: largest number first
-        self._num_words = 0
-
-    @property
-    def sentences(self) -> list[list[str]]:
-        """In corpus order; final once `split` is exhausted."""
-        by_index = sorted(self._held, key=lambda entry: entry[1])
-        return [sentence for _, _, block in by_index for sentence in block]
-
-    def split(self, sentences: Iterable[list[str]]) -> Iterator[list[str]]:
-        """Yield the training sentences; displaced blocks come late, out of corpus order."""
-        self._held.clear()
-        self._num_words = 0
-        draw = random.Random(self.seed).random
-        iterator = iter(sentences)
-        index = 0  # of the block
-        # The blocks with the smallest random numbers are a uniform sample whatever the length of
-        # the corpus, which is not known before its end.
-        while block := list(islice(iterator, self.block_sentences)):
-            number = draw()
-            if number < self.share or not self._held or number < -self._held[0][0]:
-                heapq.heappush(self._held, (-number, index, block))
-                self._num_words += sum(map(len, block))
-                while self._is_too_much():
-                    yield from self._release()
-            else:
-                yield from block
-            index += 1
-        if index == 1:  # nothing would be left to train on
-            yield from self._release()
-
-    def _is_too_much(self) -> bool:
-        num_blocks = len(self._held)
-        return num_blocks > 1 and (
-            -self._held[0][0] >= self.share
-            or (num_blocks - 1) * self.block_sentences >= self.max_sentences
-            or self._num_words > self.max_words
-        )
-
-    def _release(self) -> list[list[str]]:
-        _, _, block = heapq.heappop(self._held)
-        self._num_words -= sum(map(len, block))
-        return block
+    held: list[tuple[float, int, list[list[str]]]] = []  # heap: largest number first
+    num_words, index = 0, -1
+    draw, iterator = random.Random(0).random, iter(sentences)
+    # The blocks with the smallest random numbers are a uniform sample whatever the length of the
+    # corpus, which is not known before its end.
+    for index, block in enumerate(iter(lambda: list(islice(iterator, _BLOCK_SENTENCES)), [])):
+        number = draw()
+        if held and number >= max(share, -held[0][0]):
+            yield from block
+            continue
+        heapq.heappush(held, (-number, index, block))
+        num_words += sum(map(len, block))
+        while len(held) > 1 and (
+            -held[0][0] >= share
+            or (len(held) - 1) * _BLOCK_SENTENCES >= max_sentences
+            or num_words > max_words
+        ):
+            _, _, displaced = heapq.heappop(held)
+            num_words -= sum(map(len, displaced))
+            yield from displaced
+    if index == 0:  # nothing would be left to train on
+        yield from held.pop()[2]
+    return [sentence for _, _, block in sorted(held, key=itemgetter(1)) for sentence in block]
 
 
-class Repeats:
-    """Compares the sentences of a corpus with each other and with those of the validation text.
+def repeated_shares(shards: ShardSet, valid: ShardSet | None) -> tuple[float, float]:
+    """Return the shares of a corpus that repeats itself, and of validation text that is in it.
 
-    ``add`` every shard of the corpus; 16 bytes are kept for each compared sentence.
+    Both are counted in words of equal sentences. 16 bytes are kept for each compared sentence.
     """
-
-    def __init__(self, num_sentences: int, valid: ShardSet | None) -> None:
-        self._num_sentences = num_sentences
-        self._samples: list[np.ndarray] = []
-        parts = [np.zeros((2, 0), np.uint64)]
-        if valid is not None:
-            for shard in map(valid.load, range(len(valid))):
-                parts.append(_sample(_hashed(shard), valid.num_sentences, MAX_VALID_SENTENCES))
-        self._valid_hashes, self._valid_words = np.concatenate(parts, axis=1)
-        self._is_shared = np.zeros(len(self._valid_hashes), dtype=bool)
-
-    def add(self, shard: Shard) -> None:
-        hashed = _hashed(shard)
-        self._is_shared |= np.isin(self._valid_hashes, hashed[0])
-        self._samples.append(_sample(hashed, self._num_sentences, MAX_SENTENCES))
-
-    def shared_share(self) -> float:
-        whole = int(self._valid_words.sum())
-        return int(self._valid_words[self._is_shared].sum()) / whole if whole else 0.0
-
-    def repeated_share(self) -> float:
-        hashes, num_words = np.concatenate(self._samples, axis=1)
-        _, first = np.unique(hashes, return_index=True)
-        whole = int(num_words.sum())
-        return 1 - int(num_words[first].sum()) / whole if whole else 0.0
+    parts = [np.zeros((2, 0), np.uint64)]
+    if valid is not None:
+        hashed_shards = map(_hashed, _loaded(valid))
+        parts += [_sample(hashed, valid, MAX_VALID_SENTENCES) for hashed in hashed_shards]
+    valid_hashes, valid_words = np.concatenate(parts, axis=1)
+    is_shared = np.zeros(len(valid_hashes), dtype=bool)
+    samples = []
+    for hashed in map(_hashed, _loaded(shards)):
+        is_shared |= np.isin(valid_hashes, hashed[0])
+        samples.append(_sample(hashed, shards, MAX_SENTENCES))
+    hashes, num_words = np.concatenate(samples, axis=1)
+    new = num_words[np.unique(hashes, return_index=True)[1]]
+    repeated = 1 - int(new.sum()) / int(num_words.sum()) if num_words.any() else 0.0
+    shared = int(valid_words[is_shared].sum()) / int(valid_words.sum()) if len(valid_words) else 0.0
+    return repeated, shared
 
 
-def _sample(hashed: np.ndarray, num_sentences: int, max_sentences: int) -> np.ndarray:
+def _loaded(shards: ShardSet) -> Iterator[Shard]:
+    return map(shards.load, range(len(shards)))
+
+
+def _sample(hashed: np.ndarray, shards: ShardSet, max_sentences: int) -> np.ndarray:
     # by hash, so that all copies of a sentence are in the sample or none
-    every = np.uint64(1 + num_sentences // max_sentences)
+    every = np.uint64(1 + shards.num_sentences // max_sentences)
     return hashed[:, hashed[0] % every == 0]
 
 

@@ -8,6 +8,7 @@ that is cut continues in the same row of the next window.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -157,22 +158,22 @@ class SentenceOrder:
 
 @dataclass(slots=True)
 class _Row:
-    """What a row of the windows reads, by places in ``streams``."""
+    """What a row of the windows reads."""
 
+    stream: np.ndarray
+    """A sentence in both directions, as types: int32 (2, n)."""
     next: int = 0
-    """Where it continues."""
-    last: int = 0
-    """Where its sentence ends; equal to ``next`` when the sentence is used up."""
+    """Element at which the row goes on."""
     source: tuple[int, int] = (0, 0)
     """Shard and sentence."""
 
+    @property
+    def steps_left(self) -> int:
+        return self.stream.shape[1] - 1 - self.next
+
 
 class RowPacker:
-    """Fills windows of B rows and T steps; `position` says where it is, `restore` goes there.
-
-    ``streams`` (2, N) holds, as types of ``table``, unfinished sentences of earlier shards and then
-    the sentences of the loaded ones.
-    """
+    """Fills windows of B rows and T steps; `position` says where it is, `restore` goes there."""
 
     def __init__(
         self,
@@ -182,9 +183,8 @@ class RowPacker:
         *,
         num_rows: int,
         num_steps: int,
-        num_epochs: int | None,
     ) -> None:
-        self.shards, self.order, self.num_epochs = shards, order, num_epochs
+        self.shards, self.order = shards, order
         self.epoch = 0
         self.group_position = 0  # in the epoch's groups of shards
         self.sentence_position = 0  # of the next sentence in the group's order
@@ -192,14 +192,14 @@ class RowPacker:
         self.firsts = np.zeros(0, dtype=np.int64)  # number of the first sentence of each
         self.sentences: np.ndarray | None = None  # the group's order; None before it is opened
         self.build_table, self.table = build_table, build_table([])
-        self.streams = np.empty((2, 0), dtype=np.int32)
-        self.begins = np.empty(0, dtype=np.int64)
-        self.rows = [_Row() for _ in range(num_rows)]
+        self.streams = np.empty((2, 0), dtype=np.int32)  # sentences of the loaded shards
+        self.begins = np.empty(0, dtype=np.int64)  # of each in ``streams``
+        self.rows = [_Row(np.zeros((2, 1), dtype=np.int32)) for _ in range(num_rows)]
         self.inputs = np.zeros((2, num_rows, num_steps), dtype=np.int32)
         self.targets = np.zeros((2, num_rows, num_steps), dtype=np.int32)
 
-    def next_window(self, rows: slice) -> WindowBatch | None:
-        """Fill the next window and return these rows; None when the last epoch cannot fill it."""
+    def next_window(self, rows: slice) -> WindowBatch:
+        """Fill the next window and return these rows."""
         inputs, targets = self.inputs, self.targets
         inputs.fill(0)  # type 0 is in every table: `_load` also translates cells not yet filled
         targets.fill(0)
@@ -209,33 +209,29 @@ class RowPacker:
             # same row of the next window, so that its LSTM state is there
             filled = 0
             while filled < num_steps:
-                if row.next == row.last and not self._next_sentence(row):
-                    return None
-                start = row.next
-                stop = min(row.last, start + num_steps - filled)
-                until = filled + stop - start
+                if row.steps_left == 0:
+                    self._next_sentence(row)
+                start, until = row.next, filled + min(row.steps_left, num_steps - filled)
+                row.next += until - filled
                 # element k of a stream is the input of step k and the target of step k - 1
-                inputs[:, number, filled:until] = self.streams[:, start:stop]
-                targets[:, number, filled:until] = self.streams[:, start + 1 : stop + 1]
-                row.next = stop
+                inputs[:, number, filled:until] = row.stream[:, start : row.next]
+                targets[:, number, filled:until] = row.stream[:, start + 1 : row.next + 1]
                 filled = until
         return self.table.window(inputs[:, rows], targets[:, rows])
 
     def skip_rest(self, rows: Iterable[int]) -> None:
         for number in rows:
-            self.rows[number].next = self.rows[number].last
+            self.rows[number].next += self.rows[number].steps_left
 
     def position(self) -> dict[str, Any]:
         """Return where the next window begins, as JSON; ``rows``: (shard, sentence, steps left)."""
-        rows = [
-            None if row.next == row.last else [*row.source, row.last - row.next]
-            for row in self.rows
-        ]
         return {
             "epoch": self.epoch,
             "group_position": self.group_position,
             "sentence_position": self.sentence_position,
-            "rows": rows,
+            "rows": [
+                [*row.source, row.steps_left] if row.steps_left else None for row in self.rows
+            ],
         }
 
     def restore(self, position: Mapping[str, Any]) -> None:
@@ -245,88 +241,64 @@ class RowPacker:
         self.sentence_position = position["sentence_position"]
         # Only the sentences that were cut are loaded, each shard once; the group of shards itself
         # is opened when the first row needs a new sentence.
-        unfinished: dict[int, list[int]] = {}  # rows of each shard
-        for row, entry in enumerate(position["rows"]):
-            if entry is not None:
-                unfinished.setdefault(entry[0], []).append(row)
-        sentences: dict[int, list[str]] = {}  # of each row
-        for shard, rows in unfinished.items():
+        cut = {row: entry for row, entry in enumerate(position["rows"]) if entry is not None}
+        words: dict[int, list[str]] = {}
+        for shard in {shard for shard, _, _ in cut.values()}:
             loaded = self.shards.load(shard)
-            for row in rows:
-                sentences[row] = loaded.sentence(position["rows"][row][1])
-        words = [word for sentence in sentences.values() for word in sentence]
-        self.table = self.build_table(words)
-        offsets = np.cumsum([0, *map(len, sentences.values())])
-        self.streams, begins = sentence_streams(self.table.types(words), offsets)
-        for index, row in enumerate(sentences):
-            shard, sentence, steps_left = position["rows"][row]
-            if steps_left > begins[index + 1] - begins[index] - 1:
+            words |= {
+                row: loaded.sentence(entry[1]) for row, entry in cut.items() if entry[0] == shard
+            }
+        self.table = self.build_table(chain.from_iterable(words.values()))
+        for row, (shard, sentence, steps_left) in cut.items():
+            types = self.table.types(words[row])
+            stream, _ = sentence_streams(types, np.array([0, len(types)]))
+            start = stream.shape[1] - 1 - steps_left
+            if start < 0:
                 raise FormatError(f"the stream state is damaged: row {row} is beyond its sentence.")
-            last = int(begins[index + 1]) - 1
-            self.rows[row] = _Row(last - steps_left, last, (shard, sentence))
+            self.rows[row] = _Row(stream, start, (shard, sentence))
 
-    def _next_sentence(self, row: _Row) -> bool:
-        if self.sentences is None and not self._open_group():
-            return False
-        assert self.sentences is not None
+    def _next_sentence(self, row: _Row) -> None:
+        if self.sentences is None:
+            shards = self.order.groups(self.epoch)[self.group_position]
+            if shards != self.loaded:
+                self._load(shards)
+            self.sentences = self.order.sentences(self.epoch, self.group_position)
         # sentences are numbered across the loaded shards
         sentence = int(self.sentences[self.sentence_position])
-        row.next = int(self.begins[sentence])
-        row.last = int(self.begins[sentence + 1]) - 1
+        row.next, row.stream = 0, self.streams[:, self.begins[sentence] : self.begins[sentence + 1]]
         shard = int(np.searchsorted(self.firsts, sentence, side="right")) - 1
         row.source = (self.loaded[shard], sentence - int(self.firsts[shard]))
         self.sentence_position += 1
         if self.sentence_position == len(self.sentences):
-            self._pass_group()
-        return True
-
-    def _pass_group(self) -> None:
-        self.sentences = None  # opened when its first sentence is needed
-        self.sentence_position = 0
-        self.group_position += 1
-        if self.group_position == self.order.num_groups:
-            self.group_position = 0
-            self.epoch += 1
-
-    def _open_group(self) -> bool:
-        if self.num_epochs is not None and self.epoch >= self.num_epochs:
-            return False
-        shards = self.order.groups(self.epoch)[self.group_position]
-        if shards != self.loaded:
-            self._load(shards)
-        self.sentences = self.order.sentences(self.epoch, self.group_position)
-        return True
+            # the next group is opened when its first sentence is needed
+            self.sentences, self.sentence_position = None, 0
+            self.group_position += 1
+            if self.group_position == self.order.num_groups:
+                self.epoch, self.group_position = self.epoch + 1, 0
 
     def _load(self, shards: tuple[int, ...]) -> None:
         """Load other shards, keeping what rows and window still need of the old ones.
 
-        Types in use are turned into words, the old shards dropped, and the words turned into types
-        of the new table, so that only one group is in memory.
+        Types are numbers of a table only, so those in use are turned into words and then into types
+        of the new table. The old shards are dropped first: only one group is in memory. The window
+        may be half filled when a row needs a sentence of the next group.
         """
-        spans = [(row.next, row.last + 1 if row.next < row.last else row.next) for row in self.rows]
-        rest = np.concatenate([self.streams[:, start:stop] for start, stop in spans], axis=1)
-        begin = 0
-        for row, (start, stop) in zip(self.rows, spans, strict=True):
-            row.next, row.last = begin, begin + max(0, stop - start - 1)
-            begin += stop - start
-        # Types are numbers of this table only, so what goes on is carried over as words. The window
-        # itself may be half filled when a row needs a sentence of the next group.
-        in_flight = np.unique(np.concatenate([rest, self.inputs, self.targets], axis=None))
-        words = [self.table.words[index] for index in in_flight.tolist()]
+        for row in self.rows:
+            row.next, row.stream = 0, row.stream[:, row.next :].copy()
+        in_flight = [self.inputs, self.targets, *(row.stream for row in self.rows)]
+        old_types = np.unique(np.concatenate(in_flight, axis=None))
+        words = [self.table.words[index] for index in old_types.tolist()]
         new_type = np.zeros(len(self.table), dtype=np.int32)
-        self.table = self.build_table([])  # drop the old shards before the new ones are read
-        self.streams = self.streams[:, :0].copy()
+        self.table, self.streams = self.build_table([]), self.streams[:, :0].copy()
 
         loaded = merge_shards([self.shards.load(shard) for shard in shards])
         counts = [self.shards.entries[shard].num_sentences for shard in shards]
         self.firsts = np.cumsum([0, *counts[:-1]])
         self.table = self.build_table([*loaded.words, *words])
-        new_type[in_flight] = self.table.types(words)
-        streams, self.begins = sentence_streams(
+        new_type[old_types] = self.table.types(words)
+        for types in in_flight:
+            types[...] = new_type[types]
+        self.streams, self.begins = sentence_streams(
             self.table.types(loaded.words)[loaded.tokens], loaded.offsets
         )
-        self.begins += rest.shape[1]
-        self.streams = np.concatenate([new_type[rest], streams], axis=1)
-        self.inputs[...] = new_type[self.inputs]
-        self.targets[...] = new_type[self.targets]
         self.loaded = shards

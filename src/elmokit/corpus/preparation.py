@@ -5,7 +5,7 @@ The text is streamed once; a resumed run does not need it.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.hold_out import Repeats
-from elmokit.corpus.shards import MANIFEST_NAME, Shard, ShardSet
+from elmokit.corpus.hold_out import repeated_shares
+from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
@@ -158,19 +158,15 @@ def prepare_text(
         )
     if sources.valid:
         held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
-    # one pass over the shards serves the vocabulary and the search for copies
-    repeats = Repeats(shards.num_sentences, held_out)
     if fixed_vocab is None:
-        fixed_vocab = _count_words(shards, vocab, on_preparation, on_shard=repeats.add)
+        fixed_vocab = _count_words(shards, vocab, on_preparation)
     else:
         _check_fit(shards, fixed_vocab)
-        for shard in map(shards.load, range(len(shards))):
-            repeats.add(shard)
     fixed_vocab.write(run_dir / VOCAB)
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
     _check_language(shards, fixed_vocab)
-    _warn_of_repeats(repeats)
+    _warn_of_repeats(shards, held_out)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
@@ -251,8 +247,8 @@ def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
         )
 
 
-def _warn_of_repeats(repeats: Repeats) -> None:
-    repeated, shared = repeats.repeated_share(), repeats.shared_share()
+def _warn_of_repeats(shards: ShardSet, valid: ShardSet | None) -> None:
+    repeated, shared = repeated_shares(shards, valid)
     if shared > MAX_REPEATED_SHARE:
         log.warning(
             "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
@@ -286,17 +282,12 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
 
 
 def _count_words(
-    shards: ShardSet,
-    config: VocabConfig,
-    on_preparation: OnPreparation | None,
-    *,
-    on_shard: Callable[[Shard], object],
+    shards: ShardSet, config: VocabConfig, on_preparation: OnPreparation | None
 ) -> WordVocab:
     num_sentences = 0
     with WordCounter(max_distinct=MAX_COUNTED) as counter:
         for shard in map(shards.load, range(len(shards))):
             counter.add_counts(shard.words, np.bincount(shard.tokens).tolist())
-            on_shard(shard)
             num_sentences += shard.num_sentences
             if on_preparation is not None:
                 done = (num_sentences, counter.num_words, shards.num_words)

@@ -14,7 +14,7 @@ from elmokit.errors import FormatError
 from elmokit.files.archives import members_of
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
-from elmokit.files.text_reader import FileReader, ReadReport, describe_skips
+from elmokit.files.text_reader import ReadReport, describe_skips, read_lines
 from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers, sentences_of_lines, tokenize_lines
@@ -43,25 +43,19 @@ def read_text_lines(
 
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
     """
-    num_lines, special = 0, SpecialWordCount()
+    special = SpecialWordCount()
     for path in itertools.chain.from_iterable(map(members_of, files)):
-        num_lines_before = num_lines
-        reader = FileReader(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
-        for line in reader.lines():
-            num_lines += 1
+        lines = read_lines(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
+        for number, line in lines:
             special.add(line)
-            yield TextLine(path, reader.num_lines, line)
-        report.files += 1
-        if num_lines == num_lines_before:
-            skips = describe_skips(reader.skipped) or "empty file"
-            _log.warning("%s holds no text (%s)", path, skips)
+            yield TextLine(path, number, line)
     if report.num_bad:
         faults = describe_skips(report.faults)
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
     report.marked_lines += special.num_marked
     names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
     special.warn(f"lines of {names}")
-    if num_lines == 0:
+    if special.num_lines == 0:
         raise FormatError(
             f"{names}: the corpus holds no text ({describe_skips(report.skipped) or 'all empty'}). "
             "Expected one sentence or paragraph per line, in UTF-8."
@@ -75,13 +69,11 @@ def read_sentences(
     normalization: Normalization = DEFAULT_NORMALIZATION,
     report: ReadReport | None = None,
     text_field: str | None = None,
-    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
     """Yield non-empty tokenized sentences of files, directories or patterns."""
     report = ReadReport() if report is None else report
-    files = find_files(paths)
-    lines = read_text_lines(files, report, text_field=text_field, max_line_bytes=max_line_bytes)
+    lines = read_text_lines(find_files(paths), report, text_field=text_field)
     texts = (line.text for line in lines)
     return tokenize_lines(texts, tokenizer, normalization, report, workers=workers)
 

@@ -10,9 +10,10 @@ import json
 import os
 import re
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,8 @@ def merge_shards(shards: Sequence[Shard]) -> Shard:
         np.array([ids.setdefault(word, len(ids)) for word in shard.words], np.uint32)[shard.tokens]
         for shard in shards
     ]
-    offsets, begin = [np.zeros(1, dtype=np.int64)], 0
-    for shard in shards:
-        offsets.append(shard.offsets[1:] + begin)
-        begin += shard.num_words
-    return Shard(list(ids), np.concatenate(tokens), np.concatenate(offsets))
+    lengths = np.concatenate([np.diff(shard.offsets) for shard in shards])
+    return Shard(list(ids), np.concatenate(tokens), np.cumsum([0, *lengths], dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,8 @@ class ShardEntry:
 
 class ShardBuilder:
     def __init__(self) -> None:
-        self._index_of_word = _GrowingIndex()
+        self._index_of_word: defaultdict[str, int] = defaultdict()
+        self._index_of_word.default_factory = self._index_of_word.__len__
         self._tokens = array("I")
         self._lengths = array("I")
 
@@ -111,12 +110,12 @@ class ShardBuilder:
         words = [word.encode("utf-8", "surrogatepass") for word in self._index_of_word]
         blob = b"".join(words)
         counts = [len(words), len(blob), len(self._lengths), len(self._tokens)]
-        numbers = [
+        word_lengths, lengths, tokens = (
             np.asarray(values, dtype="<u4").tobytes()
             for values in (list(map(len, words)), self._lengths, self._tokens)
-        ]
+        )
         header = _MAGIC + np.array(counts, dtype="<u8").tobytes()
-        content = b"".join((header, numbers[0], blob, *numbers[1:]))
+        content = header + word_lengths + blob + lengths + tokens
         name = f"shard-{index:05d}.bin"
         with atomic_file(directory / name) as temp_path:
             temp_path.write_bytes(content)
@@ -128,17 +127,6 @@ class ShardBuilder:
             num_words=len(self._tokens),
             num_distinct_words=len(words),
         )
-
-
-class _GrowingIndex(dict[str, int]):
-    def __missing__(self, word: str) -> int:
-        self[word] = index = len(self)
-        return index
-
-
-def read_shard(path: Path, entry: ShardEntry) -> Shard:
-    entry.check(path)
-    return _decode_shard(path.read_bytes(), path=path)
 
 
 def _decode_shard(content: bytes, *, path: Path) -> Shard:
@@ -219,8 +207,9 @@ class ShardSet:
         return text_sha256("\n".join(entry.sha256 for entry in self.entries))
 
     def load(self, index: int) -> Shard:
-        entry = self.entries[index]
-        return read_shard(self.shard_dir / entry.file, entry)
+        path = self.shard_dir / self.entries[index].file
+        self.entries[index].check(path)
+        return _decode_shard(path.read_bytes(), path=path)
 
     def sentences(self) -> Iterator[list[str]]:
         for index in range(len(self)):
@@ -265,16 +254,12 @@ def write_shards(
             f"the corpus has no sentence with a word ({num_empty} empty sentences were skipped)."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "num_sentences": shards.num_sentences,
-        "num_words": shards.num_words,
-        "num_empty_sentences": num_empty,
-        "metadata": shards.metadata,
-        "shards": [vars(entry) for entry in entries],
-    }
-    write_json(directory / MANIFEST_NAME, manifest)
+    manifest = _Manifest(
+        format=_FORMAT, version=_VERSION,
+        num_sentences=shards.num_sentences, num_words=shards.num_words,
+        num_empty_sentences=num_empty, metadata=dict(shards.metadata), shards=shards.entries,
+    )  # fmt: skip
+    write_json(directory / MANIFEST_NAME, asdict(manifest))
     return shards
 
 

@@ -28,12 +28,11 @@ _STATE_VERSION = 3
 
 
 class WindowStream:
-    """Windows of B rows and T steps, packed as in the original.
+    """Windows of B rows and T steps without end, packed as in the original.
 
-    ``batch_size`` (B) counts the rows of all ranks; ``num_steps`` is T. After ``num_epochs`` passes
-    (none: endless) the incomplete last window is dropped. ``restart_share`` of the rows, chosen by
-    seed and window, begin each window with a new sentence and skip the rest of their last one.
-    ``state`` continues after the window that it came with.
+    ``batch_size`` (B) counts the rows of all ranks; ``num_steps`` is T. ``restart_share`` of the
+    rows, chosen by seed and window, begin each window with a new sentence and skip the rest of
+    their last one. ``state`` continues after the window that it came with.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class WindowStream:
         shuffle: Shuffle = "sentences",
         rank: int = 0,
         world_size: int = 1,
-        num_epochs: int | None = None,
         restart_share: float = 0.0,
         state: Mapping[str, Any] | None = None,
     ) -> None:
@@ -59,7 +57,7 @@ class WindowStream:
                 f"and sentence ends), a window takes {batch_size} rows x {num_steps}. {_ADVICE}"
             )
         self.shards, self.word_vocab, self.char_vocab = shards, word_vocab, char_vocab
-        self.batch_size, self.num_steps, self.num_epochs = batch_size, num_steps, num_epochs
+        self.batch_size, self.num_steps = batch_size, num_steps
         self.order = SentenceOrder(shards, seed=seed, shuffle=shuffle)
         self.seed, self.restart_share = seed, restart_share
         self.rows = slice(rank * batch_size // world_size, (rank + 1) * batch_size // world_size)
@@ -81,7 +79,7 @@ class WindowStream:
         vocabs = {"word_vocab": self.word_vocab, "char_vocab": self.char_vocab}
         packer = RowPacker(
             self.shards, self.order, partial(WordTable, **vocabs),
-            num_rows=self.batch_size, num_steps=self.num_steps, num_epochs=self.num_epochs,
+            num_rows=self.batch_size, num_steps=self.num_steps,
         )  # fmt: skip
         windows = targets = 0
         if self._state is not None:
@@ -92,19 +90,13 @@ class WindowStream:
             restarts = self._restarts(windows) if self.restart_share > 0 else None
             if restarts is not None:
                 packer.skip_rest(np.flatnonzero(restarts).tolist())
-            if (window := packer.next_window(self.rows)) is None:
-                break
+            window = packer.next_window(self.rows)
             if restarts is not None:
                 window = replace(window, restarts=restarts[self.rows])
             windows += 1
             targets += self.batch_size * self.num_steps
             progress = {"windows": windows, "targets": targets, **packer.position()}
             yield window, {"version": _STATE_VERSION, "fingerprint": self.fingerprint, **progress}
-        if windows == 0:
-            raise InputError(
-                f"{self.shards.num_sentences} sentences do not fill {self.batch_size} rows x "
-                f"{self.num_steps} words. {_ADVICE}"
-            )
 
     def _restarts(self, window: int) -> np.ndarray:
         """Choose the rows that begin a window with a new sentence: bool (B,)."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from elmokit.corpus.hold_out import HoldOut
+from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError, InputError, check_ranges, counted
@@ -131,23 +131,29 @@ class TextShards:
         if found is not None:
             return found
         report = ReadReport() if report is None else report
-        sentences = _reported(self._read(sources, report), self.on_preparation)
+        sentences = self._reported(self._read(sources, report), report)
         held_out: list[list[str]] = []
         if held_out_dir is not None:
             sentences = self._hold_out(sentences, held_out, metadata)
         if self.text.replay is not None:
             sentences = interleaved(sentences, self._replayed, self.text.replay_share)
-        shards = self._write(sentences, target, metadata)
+        size = self.text.tokens_per_shard
+        (target / MANIFEST_NAME).unlink(missing_ok=True)
+        shards = write_shards(sentences, target, tokens_per_shard=size, metadata=metadata)
         lines = f"{counted(report.lines, 'line')} read, " if self.reader is None else ""
         log.info(
             "%s%s, %s in %s", lines, counted(report.sentences, "sentence"),
             counted(report.words, "word"), counted(len(shards), "shard"),
         )  # fmt: skip
-        if held_out_dir is not None and held_out:
-            return shards, self._write(held_out, held_out_dir, shards.metadata)
-        if held_out_dir is not None:
+        if held_out_dir is None:
+            return shards, None
+        if not held_out:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
-        return shards, None
+            return shards, None
+        (held_out_dir / MANIFEST_NAME).unlink(missing_ok=True)
+        return shards, write_shards(
+            held_out, held_out_dir, tokens_per_shard=size, metadata=shards.metadata
+        )
 
     def _read(
         self, sources: Sequence[Mapping[str, Any]], report: ReadReport
@@ -160,6 +166,14 @@ class TextShards:
             (line.text for line in lines), build_tokenizer(self.text.tokenizer),
             self.normalization, report, workers=self.workers,
         )  # fmt: skip
+
+    def _reported(self, sentences: Iterator[list[str]], report: ReadReport) -> Iterator[list[str]]:
+        on_preparation, number = self.on_preparation or (lambda _: None), 0
+        for number, sentence in enumerate(sentences, start=1):
+            if number % SENTENCES_AN_EVENT == 0:
+                on_preparation(Preparation("tokenizing", number, report.words, None))
+            yield sentence
+        on_preparation(Preparation("tokenizing", number, report.words, None))
 
     def _replayed(self) -> Iterator[list[str]]:
         return read_sentences(
@@ -210,21 +224,11 @@ class TextShards:
         self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]
     ) -> Iterator[list[str]]:
         """Yield the training sentences; at the end, collect and count the others."""
-        num_sentences = self.text.valid_sentences
-        holder = HoldOut(
-            share=0.02, max_sentences=num_sentences, max_words=max(100_000, 50 * num_sentences)
+        most = self.text.valid_sentences
+        held_out += yield from hold_out(
+            sentences, max_sentences=most, max_words=max(100_000, 50 * most)
         )
-        yield from holder.split(sentences)
-        held_out += holder.sentences
         metadata[NUM_HELD_OUT] = len(held_out)  # the manifest is written after this
-
-    def _write(
-        self, sentences: Iterable[list[str]], target: Path, metadata: Mapping[str, Any]
-    ) -> ShardSet:
-        (target / MANIFEST_NAME).unlink(missing_ok=True)
-        return write_shards(
-            sentences, target, tokens_per_shard=self.text.tokens_per_shard, metadata=metadata
-        )
 
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
@@ -262,18 +266,3 @@ def interleaved(
     log.info(
         "%s of general text mixed in (pass %d over it)", counted(num_words, "word"), num_passes
     )
-
-
-def _reported(
-    sentences: Iterator[list[str]], on_preparation: OnPreparation | None
-) -> Iterator[list[str]]:
-    if on_preparation is None:
-        yield from sentences
-        return
-    number = num_words = 0
-    for number, sentence in enumerate(sentences, start=1):
-        num_words += len(sentence)
-        if number % SENTENCES_AN_EVENT == 0:
-            on_preparation(Preparation("tokenizing", number, num_words, None))
-        yield sentence
-    on_preparation(Preparation("tokenizing", number, num_words, None))

@@ -4,7 +4,6 @@ import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,46 +73,50 @@ def crc32c(content: bytes | np.ndarray) -> int:
     crc = 0xFFFFFFFF
     for start in range(0, len(flat), _PIECE_BYTES):
         piece = flat[start : start + _PIECE_BYTES]
-        # zeros in front of a message change nothing as long as the CRC is 0; the CRC so far is
-        # what the first four bytes are combined with
-        num_lanes = min(_MAX_LANES, 1 << (len(piece) // _LANE_BYTES).bit_length())
-        length = 2 * -(-len(piece) // (2 * num_lanes))
+        # Lanes of equal length are worked on side by side. Zeros in front change nothing, because
+        # the CRC of a lane begins at 0.
+        num_lanes = min(_MAX_LANES, 1 + len(piece) // _LANE_BYTES)
+        length = -(-len(piece) // num_lanes)
         lanes = np.zeros(num_lanes * length, dtype=np.uint8)
         lanes[len(lanes) - len(piece) :] = piece
-        begin = lanes[len(lanes) - len(piece) :][:4]
-        begin ^= np.array([crc], "<u4").view(np.uint8)[: len(begin)]
-        crc = _crc_of_lanes(lanes.view("<u2").reshape(num_lanes, -1)) ^ crc >> 8 * len(begin)
+        lane_crcs = np.zeros(num_lanes, dtype=np.uint32)
+        for column in lanes.reshape(num_lanes, length).T:
+            lane_crcs = _TABLE[(lane_crcs ^ column) & 0xFF] ^ (lane_crcs >> 8)
+        # The CRC of one message after another is that of the first, moved on by as many zeros as
+        # the second has bytes, plus (xor) that of the second.
+        combined, shift = 0, _zeros(length)
+        for lane_crc in lane_crcs.tolist():
+            combined = _apply(shift, combined) ^ lane_crc
+        crc = _apply(_zeros(len(piece)), crc) ^ combined
     return crc ^ 0xFFFFFFFF
 
 
-def _crc_of_lanes(lanes: np.ndarray) -> int:
-    table = _pair_table()
-    crcs = np.zeros(len(lanes), dtype=np.uint32)
-    for column in lanes.T:
-        crcs = table[(crcs ^ column) & 0xFFFF] ^ (crcs >> 16)
-    # The CRC of two lanes one after the other is that of the first, moved on by as many zero bytes
-    # as the second has, plus (xor) that of the second. The matrix for twice the length is the
-    # square of the one for the length.
-    shift = np.uint32(1) << np.arange(32, dtype=np.uint32)  # what 32 single bits become
-    for _ in range(lanes.shape[1]):
-        shift = table[shift & 0xFFFF] ^ (shift >> 16)
-    while len(crcs) > 1:
-        crcs = _apply(shift, crcs[0::2]) ^ crcs[1::2]
-        shift = _apply(shift, shift)
-    return int(crcs[0])
+def _crc_table() -> np.ndarray:
+    crcs = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crcs = np.where(crcs & 1, crcs >> 1 ^ np.uint32(_POLYNOMIAL), crcs >> 1)
+    return crcs.astype(np.uint32)
 
 
-def _apply(shift: np.ndarray, crcs: np.ndarray) -> np.ndarray:
-    result = np.zeros_like(crcs)
-    for bit in range(32):
-        result ^= np.where(crcs >> np.uint32(bit) & 1, shift[bit], np.uint32(0))
+_TABLE = _crc_table()
+
+
+def _zeros(num_bytes: int) -> list[int]:
+    """Return what each bit of a CRC becomes by so many zero bytes, by squaring."""
+    power = [int(_TABLE[1 << bit & 0xFF]) ^ (1 << bit >> 8) for bit in range(32)]
+    result = [1 << bit for bit in range(32)]
+    while num_bytes:
+        if num_bytes & 1:
+            result = [_apply(power, bits) for bits in result]
+        power = [_apply(power, bits) for bits in power]
+        num_bytes >>= 1
     return result
 
 
-@cache
-def _pair_table() -> np.ndarray:
-    """Return what two bytes become."""
-    crcs = np.arange(1 << 16, dtype=np.uint32)
-    for _ in range(16):
-        crcs = np.where(crcs & 1, crcs >> 1 ^ np.uint32(_POLYNOMIAL), crcs >> 1)
-    return crcs.astype(np.uint32)
+def _apply(matrix: list[int], crc: int) -> int:
+    result = 0
+    while crc:
+        lowest = crc & -crc
+        result ^= matrix[lowest.bit_length() - 1]
+        crc ^= lowest
+    return result

@@ -98,13 +98,10 @@ class Hdf5File:
             num_links = 0
             while groups:
                 prefix, group, depth = groups.pop()
+                if depth > MAX_GROUP_DEPTH:
+                    raise ValueError(f"groups nested more than {MAX_GROUP_DEPTH} deep")
                 names = _names(group, MAX_OBJECTS - num_links)
                 num_links += len(names)
-                if num_links > MAX_OBJECTS or depth > MAX_GROUP_DEPTH:
-                    raise ValueError(
-                        f"more than {MAX_OBJECTS:,} objects, or groups nested more than "
-                        f"{MAX_GROUP_DEPTH} deep"
-                    )
                 for name in names:
                     place = _follow(group, name)
                     if isinstance(place, h5py.Group):
@@ -116,11 +113,7 @@ class Hdf5File:
     def names(self) -> list[str]:
         """Return the names in the root, of any number that the file has room for."""
         with self._damage("the list of its datasets"):
-            possible = self.num_bytes // _MIN_LINK_BYTES
-            names = _names(self._file, possible)
-            if len(names) > possible:
-                raise ValueError("more names than the file has room for")
-            return names
+            return _names(self._file, self.num_bytes // _MIN_LINK_BYTES)
 
     def bytes_attribute(self, dataset: h5py.Dataset, name: str) -> bytes | None:
         """Return a text of fixed length that is an attribute; None if none of this name is one."""
@@ -249,7 +242,7 @@ def _check_storage(dataset: h5py.Dataset) -> None:
 
 
 def _names(group: h5py.Group, most: int) -> list[str]:
-    """Return the names in a group; after one more than ``most``, the rest is left out."""
+    """Return the names in a group, at most so many."""
     # what is stored once under many names would be read that often; other links count as new
     addresses: dict[bytes, int] = {}
 
@@ -258,6 +251,8 @@ def _names(group: h5py.Group, most: int) -> list[str]:
         return len(addresses) > most or None  # anything but None stops
 
     group.id.links.iterate(add, info=True)
+    if len(addresses) > most:
+        raise ValueError("more objects than are read, or than the file has room for")
     address, count = Counter(addresses.values()).most_common(1)[0] if addresses else (0, 0)
     if count > _MAX_NAMES:
         name = next(name for name in addresses if addresses[name] == address)

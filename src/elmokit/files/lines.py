@@ -1,14 +1,12 @@
 """Lines of UTF-8 text files, plain or compressed; bounds on what is read into memory.
 
 Only line feeds end lines; a carriage return before one and a byte order mark at the start of the
-file are removed. Other carriage returns are part of the text: if the first line has any, as in
-files of old Mac systems, a warning says so. A line that is too long, not UTF-8 or contains NUL is a
-`BadLine`: corpora skip and count it (`elmokit.files.text_reader`), elsewhere it is an error.
+file are removed. A line that is too long, not UTF-8 or contains NUL is a `BadLine`: corpora skip
+and count it (`elmokit.files.text_reader`), elsewhere it is an error.
 """
 
 import csv
 import itertools
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -32,8 +30,6 @@ _MAX_GROWTH, _GROWTH_BYTES, _SMALL_BYTES = 2, 1 << 26, 1 << 16
 """Numbers hardly shrink, so files may hold twice their size (half precision), and some megabytes
 more; what small files hold is bounded by what compression can do."""
 
-_PIECE_BYTES = 2**20
-
 
 def read_bounded(
     path: str | os.PathLike[str], max_bytes: int, *, missing: str | None = None
@@ -41,16 +37,13 @@ def read_bounded(
     """Return the bytes of a file, which may be a pipe."""
     if missing is not None and not Path(path).exists():
         raise FileNotFoundError(missing)
-    # one byte more than allowed tells a file of the limit from a longer one; pipes have no size
-    pieces, left = [], max_bytes + 1
     with Path(path).open("rb") as file:
-        if os.fstat(file.fileno()).st_size <= max_bytes:
-            while left and (piece := file.read(min(left, _PIECE_BYTES))):
-                pieces.append(piece)
-                left -= len(piece)
-            if left:
-                return b"".join(pieces)
-    raise too_large(path, max_bytes)
+        num_bytes = os.fstat(file.fileno()).st_size or max_bytes  # pipes have no size
+        # one byte more than allowed tells a file of the limit from a longer one
+        content = file.read(min(num_bytes, max_bytes) + 1)
+    if len(content) > max_bytes:
+        raise too_large(path, max_bytes)
+    return content
 
 
 def most_bytes(num_stored: int) -> int:
@@ -79,8 +72,6 @@ def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
         "Is it the right one? If it is data, split it."
     )
 
-
-log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
@@ -116,13 +107,8 @@ class BadLine:
 def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     pieces = iter(read_pieces(path))
-    head = next(pieces, b"")
-    if b"\r" in head.partition(b"\n")[0].rstrip(b"\r"):  # of line 1, even if it is too long
-        log.warning(
-            "%s: line 1 holds carriage returns and is read as one line. If they end lines, as on "
-            "old Mac systems, convert the file: tr '\\r' '\\n' < IN > OUT", path,
-        )  # fmt: skip
-    yield from split_lines(itertools.chain([head.removeprefix(_UTF8_BOM)], pieces), max_line_bytes)
+    head = next(pieces, b"").removeprefix(_UTF8_BOM)
+    yield from split_lines(itertools.chain([head], pieces), max_line_bytes)
 
 
 def split_lines(pieces: Iterable[bytes], max_line_bytes: int) -> Iterator[bytes | None]:
@@ -166,10 +152,10 @@ def text_of_line(raw: bytes | None, path: Any, line: int | None, *, reason: str 
     return text
 
 
-def numbered_lines(path: Path, *, reason: str = "") -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number from 1, line); raise `FormatError` for a `BadLine` or damaged compression."""
     for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
-        yield number, text_of_line(raw, path, number, reason=reason)
+        yield number, text_of_line(raw, path, number)
 
 
 def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -6,9 +6,8 @@ fsspec comes with PyTorch; the driver of a storage (s3fs, gcsfs, …) is a packa
 import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -26,7 +25,7 @@ from elmokit.files.temporary import (
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
 _BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
-"""Storages whose objects appear whole, in buckets that must exist."""
+"""Storages with buckets, which must exist."""
 _STORAGES = _BUCKETS | {"http", "https", "hf", "memory"}
 """fsspec knows many more, some of which read any local file or address that a text names."""
 
@@ -105,13 +104,9 @@ class RemoteFile:
             return [self]
         system, path = _system(self.address)
         if self._asked("isdir"):
-            names = [
-                name for name in self._asked("find")
-                if not any(part.startswith(".") for part in name[len(path) :].split("/"))
-            ]  # fmt: skip
+            names = [name for name in self._asked("find") if "/." not in name[len(path) :]]
         else:
-            is_pattern = re.search(r"[*?\[]", path) is not None
-            names = [name for name in self._asked("glob") if system.isfile(name)] * is_pattern
+            names = [name for name in self._asked("glob") if system.isfile(name)]
         return [RemoteFile(system.unstrip_protocol(name)) for name in sorted(names)]
 
     def is_same(self, other: StrPath) -> bool:
@@ -127,33 +122,18 @@ class RemoteFile:
             raise InputError(f"{self}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
         system, path = _system(self.address)
         bucket = path.split("/", 1)[0]
-        if self._kind not in _BUCKETS:
-            system.makedirs(system._parent(path), exist_ok=True)
-        elif not RemoteFile(system.unstrip_protocol(bucket))._asked("exists"):
+        place = RemoteFile(system.unstrip_protocol(bucket))
+        if self._kind in _BUCKETS and not place._asked("exists"):
             raise FileNotFoundError(
                 f"There is no bucket {bucket!r} for {self}, or you may not see it. Make it, or "
                 "check the name and your credentials."
             )
 
-    def download(self, path: Path) -> None:
-        """Copy to a local file."""
-        self._asked("get_file", str(path))
-
     def upload(self, path: Path) -> None:
-        """Copy a local file here; it appears whole or not at all."""
+        """Copy a local file here; in these storages it appears whole or not at all."""
         system, target = _system(self.address)
-        partial = f"{system._parent(target)}/.{self.name}.{secrets.token_hex(8)}.partial"
         with _named_errors(self.address):
-            if self._kind in _BUCKETS:
-                system.put_file(str(path), target)
-            else:
-                try:
-                    system.put_file(str(path), partial)
-                    system.mv(partial, target)
-                except BaseException:
-                    with suppress(Exception):
-                        system.rm_file(partial)
-                    raise
+            system.put_file(str(path), target)
         system.invalidate_cache()
         if self.num_bytes not in (None, path.stat().st_size):
             raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
@@ -231,7 +211,7 @@ def local_output(
         is_begun = any(not one.name.endswith((LOCK_NAME, ".partial")) for one in folder.iterdir())
         if is_there and resume and not is_begun:
             with temporary_directory(folder, remote.name) as download:
-                remote.download(download / remote.name)
+                remote._asked("get_file", str(download / remote.name))
                 (download / remote.name).replace(path)
             arrived = _identity(path)
         yield path

@@ -8,9 +8,10 @@ import os
 import re
 import select
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -127,7 +128,12 @@ def find_files(
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         matches = _matches(path)
         if matches != [as_file(path)]:
-            matches = [file for file in matches if not _is_in(exclude, file)]
+            matches = [
+                file
+                for file in matches
+                if not isinstance(file, Path)
+                or not any(file.resolve().is_relative_to(place.resolve()) for place in exclude)
+            ]
         if not matches and missing_ok:
             return []
         if not matches:
@@ -150,7 +156,14 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-    return _each_once(file for place in places for file in _files_below(place))
+    # Of a file and what links to it only the file counts. Shards record paths: the same folder must
+    # give the same ones whatever links to it.
+    by_place: dict[str, Path] = {}
+    for match in sorted(chain.from_iterable(map(_files_below, places))):
+        real = os.path.realpath(match)
+        if real not in by_place or os.path.abspath(match) == real:
+            by_place[real] = match
+    return [*sorted(by_place.values())]
 
 
 def _files_below(place: Path) -> Iterator[Path]:
@@ -162,30 +175,14 @@ def _files_below(place: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
         real = os.path.realpath(folder)
         folders[:] = [name for name in folders if real not in seen and name[0] != "."]
-        files = [Path(folder, name) for name in names if real not in seen and name[0] != "."]
-        yield from (file for file in files if file.is_file())
+        if real not in seen:
+            files = (Path(folder, name) for name in names if name[0] != ".")
+            yield from filter(Path.is_file, files)
         seen.add(real)
 
 
 def _refuse(error: OSError) -> NoReturn:
     raise error  # a folder that cannot be listed is no empty one
-
-
-def _each_once(files: Iterable[Path]) -> list[AnyFile]:
-    """Return the files, sorted; of a file and what links to it the file."""
-    # shards record paths: the same folder must give the same ones whatever links to it
-    by_place: dict[str, Path] = {}
-    for file in sorted(files):
-        place = os.path.realpath(file)
-        if place not in by_place or os.path.abspath(file) == place:
-            by_place[place] = file
-    return [*sorted(by_place.values())]
-
-
-def _is_in(places: Sequence[Path], file: AnyFile) -> bool:
-    return isinstance(file, Path) and any(
-        file.resolve().is_relative_to(place.resolve()) for place in places
-    )
 
 
 def is_read_once(file: AnyFile) -> bool:
@@ -207,15 +204,16 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
 
 def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
-    rows = []
-    for path in files:
-        known = (None, None) if is_read_once(path) else (file_size(path), file_sha256(path))
-        rows.append({"path": str(path), "num_bytes": known[0], "sha256": known[1]})
-    return rows
+    return [
+        {"path": str(path), "num_bytes": None, "sha256": None}
+        if is_read_once(path)
+        else {"path": str(path), "num_bytes": file_size(path), "sha256": file_sha256(path)}
+        for path in files
+    ]
 
 
 def file_size(path: AnyFile) -> int | None:
-    """Return the size of a file in bytes; None if a server does not tell."""
+    """Return the bytes of a file; None if a server does not tell."""
     return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
 
 

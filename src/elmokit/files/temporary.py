@@ -30,7 +30,6 @@ except ImportError:  # Windows: leftovers cannot be told from directories in use
 log = logging.getLogger(__name__)
 
 LOCK_NAME = ".elmokit-lock"
-_MODE = 0o700
 # the locks of some network file systems do not reach another machine
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _NAME = re.compile(rf"\..+\.{_MACHINE}[0-9a-z_]+\.partial", re.DOTALL)
@@ -51,8 +50,8 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
     path, descriptor = parent, None
     while path == parent:
         path = Path(tempfile.mkdtemp(".partial", prefix, parent))
-        with suppress(OSError):  # a file system without locks
-            descriptor = None if fcntl is None else _lock(path)
+        with suppress(OSError):  # a system without locks
+            descriptor = _lock(path)
         # another process may have taken it for a leftover before it was locked
         path = path if path.exists() else parent
     try:
@@ -77,18 +76,16 @@ def temporary_prefix(target: Path) -> str:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove temporary directories that a killed process of the same user left in ``parent``."""
-    for entry in os.scandir(parent) if fcntl is not None else ():
+    """Remove temporary directories that killed processes of this machine left in ``parent``."""
+    for entry in os.scandir(parent):
         if not (_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)):
             continue
         # the kernel ends a lock with its process, however that ended, so what can be locked is
         # in use by nobody
-        with suppress(OSError):  # removed meanwhile, in use, or a file system without locks
-            status = entry.stat(follow_symlinks=False)
-            if (status.st_uid, stat.S_IMODE(status.st_mode) & 0o777) == (os.geteuid(), _MODE):
-                descriptor = _lock(entry.path)
-                shutil.rmtree(entry.path, ignore_errors=True)
-                os.close(descriptor)
+        with suppress(OSError):  # another user's, in use, or a file system without locks
+            descriptor = _lock(entry.path)
+            shutil.rmtree(entry.path, ignore_errors=True)
+            os.close(descriptor)
 
 
 def remove_whole(directory: Path) -> None:
@@ -98,7 +95,8 @@ def remove_whole(directory: Path) -> None:
 
 
 def _lock(path: str | Path) -> int:
-    assert fcntl is not None
+    if fcntl is None:
+        raise OSError("Windows has no such locks")
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

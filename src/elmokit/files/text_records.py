@@ -11,8 +11,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.errors import FormatError, InputError, Location, MissingExtraError
@@ -29,8 +27,7 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
-"""By which a file is known, at least one line."""
+_SNIFFED_LINES = 10
 _ROWS_TOGETHER = 256
 """Rows of Parquet in memory."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
@@ -100,29 +97,28 @@ class TextRecords:
             yield number, raw
 
     def _text_records(self) -> Iterator[TextRecord]:
-        lines = self._lines(self.max_line_bytes)
+        lines, structure = self._lines(self.max_line_bytes), None
         if self._given != WHOLE_LINES:
-            head = list(_first_lines(lines))
+            head = list(itertools.islice(lines, _SNIFFED_LINES))
             lines = itertools.chain(head, lines)
             structure = self._structure([raw for _, raw in head if raw and raw.strip()])
-            if structure is not None and self._given is None:
-                looks = f"a table with {structure!r} between columns. {CHOOSE}"
-                if structure == "{":
-                    looks = "JSON lines. Name it .jsonl, or name the field with --column NAME."
-                raise FormatError(f"{self.path}: not read as prose, because it looks like {looks}")
+        if structure is not None and self._given is None:
+            looks = f"a table with {structure!r} between columns. {CHOOSE}"
             if structure == "{":
-                yield from self._json_records(lines)
-                return
-            if structure is not None:
-                yield from self._table_records(lines, structure)
-                return
-        if self._id_field is not None:
+                looks = "JSON lines. Name it .jsonl, or name the field with --column NAME."
+            raise FormatError(f"{self.path}: not read as prose, because it looks like {looks}")
+        if structure == "{":
+            yield from self._json_records(lines)
+        elif structure is not None:
+            yield from self._table_records(lines, structure)
+        elif self._id_field is not None:
             raise InputError(
                 f"{self.path}: plain text has no field {self._id_field!r} of ids. --id-field is "
                 "for .jsonl, .csv, .tsv and .parquet; FASTA (.fasta, .fa, …) has ids of its own."
             )
-        for number, raw in lines:
-            yield TextRecord(number, BadLine("too_long") if raw is None else raw)
+        else:
+            for number, raw in lines:
+                yield TextRecord(number, BadLine("too_long") if raw is None else raw)
 
     def _structure(self, head: Sequence[bytes]) -> str | None:
         """Return the delimiter of a table, ``{`` for JSON lines, None for prose."""
@@ -247,19 +243,12 @@ class TextRecords:
             import pyarrow.parquet as parquet
         except ImportError as error:
             raise MissingExtraError("pyarrow", extra="arrow") from error
-        self.path.open("rb").close()  # unlike pyarrow's, this system error names the path
-        number = 0
-        with ExitStack() as stack:
-            advice = "Copy or write the file again."
-            stack.enter_context(damage(self.path, advice, what="damaged Parquet file"))
-            source: Any = self.path
-            if not isinstance(source, Path):  # pyarrow closes only what it opened itself
-                source = stack.enter_context(source.open("rb"))
+        number, advice = 0, "Copy or write the file again."
+        with self.path.open("rb") as source, damage(self.path, advice, what="damaged Parquet file"):
             # a text that many rows share is kept once
-            opened = parquet.ParquetFile(
+            file = parquet.ParquetFile(
                 source, buffer_size=1 << 20, pre_buffer=False, read_dictionary=[self._text_field]
             )
-            file = stack.enter_context(opened)
             schema = file.schema_arrow
             for field in (self._text_field, self._id_field):
                 self._check_has(list(schema.names), field)
@@ -284,15 +273,6 @@ class TextRecords:
                 for text, key in zip(texts, keys, strict=False):
                     number += 1
                     yield self._record(number, text.as_py(), key.as_py() if key else None)
-
-
-def _first_lines(lines: Lines) -> Lines:
-    num_bytes = 0
-    for count, (number, raw) in enumerate(lines, 1):
-        yield number, raw
-        num_bytes += len(raw or b"")
-        if count == _SNIFFED_LINES or num_bytes > _SNIFFED_BYTES:
-            return
 
 
 def table_rows(

@@ -207,17 +207,14 @@ class Job:
             )
         advice = f"Resume with the job's own settings and files, {advice}."
         self.identity.refuse_changes(self.record, directory / RUN_FILE, advice)
-        if self.pieces.latest is None and self._has_result:
+        has_result = bool(self.result_name) and (directory / self.result_name).exists()
+        if self.pieces.latest is None and has_result:
             raise FileExistsError(
                 f"{directory} holds a finished result, but nothing in {self.pieces.folder} to "
                 "go on from. Use the result as it is, or choose another directory."
             )
         if self.pieces.latest is None:
             log.warning("nothing saved in %s: starting from the beginning", directory)
-
-    @property
-    def _has_result(self) -> bool:
-        return bool(self.result_name) and (self.directory / self.result_name).exists()
 
     def end_early(self, error: BaseException, *, overwrite: bool) -> None:
         """Say what is safe; a job that has saved nothing leaves no record to stumble over."""
@@ -227,7 +224,7 @@ class Job:
             error.add_note(
                 f"{latest} is complete; the same command with --resume{instead} continues from it."
             )
-        elif not self._has_result:
+        elif not (self.result_name and (self.directory / self.result_name).exists()):
             self.forget()
             if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
                 error.add_note("Nothing of the job is saved yet: the same command starts over.")
@@ -288,15 +285,8 @@ def command_of(directory: Path) -> str | None:
     mark = directory / MARK
     if is_begun(directory):
         record = _read_record(directory)
-        return record.get("command") or _command_by_settings(record["config"])
+        return record.get("command")
     return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
-
-
-def _command_by_settings(settings: Mapping[str, Any]) -> str:
-    """Return the command of a record that does not name it, as in version 0.1."""
-    if "task" in settings:
-        return "train"
-    return "pretrain" if "model" in settings else "finetune"
 
 
 def _read_record(directory: Path) -> dict[str, Any]:

@@ -86,7 +86,8 @@ class CharVocab:
 
     def encode_words(self, words: Sequence[str]) -> np.ndarray:
         """Encode words as uint16 ids (N, C)."""
-        whole = self._word_bytes(words)
+        form = self.config.normalization
+        whole = [normalize(word, form).encode("utf-8", "ignore") for word in words]
         encoded = [word if len(word) <= self.max_bytes else self._cut(word) for word in whole]
         num_words = len(encoded)
         lengths = np.fromiter(map(len, encoded), dtype=np.intp, count=num_words)
@@ -142,10 +143,6 @@ class CharVocab:
             row[:3] = np.array([WORD_BEGIN, raw_id, WORD_END]) + 1
         rows.setflags(write=False)
         return rows[0], rows[1]
-
-    def _word_bytes(self, words: Sequence[str]) -> list[bytes]:
-        form = self.config.normalization
-        return [normalize(word, form).encode("utf-8", "ignore") for word in words]
 
     def _cut(self, encoded: bytes) -> bytes:
         end = self.max_bytes

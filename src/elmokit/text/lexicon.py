@@ -39,7 +39,6 @@ class LexiconConfig:
 
     num_characters: int
     num_words: int
-    """Sizes of the lists, specials not counted."""
     word_dim: int
     sha256: str
     """Hash of both lists."""
@@ -71,10 +70,9 @@ class Lexicon:
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
         """Read the file; `FormatError` if it is missing or damaged."""
-        advice = "Copy the whole model directory again."
+        advice, keys = "Copy the whole model directory again.", ("characters", "words")
         if not path.exists():
             raise FormatError(f"{path} is missing. {advice}")
-        keys = ("characters", "words")
         content = read_bounded(path, MAX_WORD_LIST_BYTES)
         lists = parse_json(content, source=path, advice=advice, required=keys)
         for key in keys:
@@ -84,8 +82,7 @@ class Lexicon:
 
     def to_bytes(self) -> bytes:
         """Return the contents of the file."""
-        lists = {"characters": list(self.characters), "words": list(self.words)}
-        return json_bytes(lists, indent=0)
+        return json_bytes({"characters": self.characters, "words": self.words}, indent=0)
 
     def config(self, *, word_dim: int) -> LexiconConfig:
         """Return what a model's configuration says of the lists."""

@@ -27,26 +27,12 @@ as in its training.
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain, compress, pairwise
+from types import SimpleNamespace
 from typing import Literal
 
 Normalization = Literal["none", "NFC", "plain-1"]
 DEFAULT_NORMALIZATION: Normalization = "plain-1"
-
-
-@dataclass(frozen=True)
-class PlainRules:
-    """What ``plain-1`` does after composition, in this order."""
-
-    signs: Mapping[str, str]
-    joiners: re.Pattern[str]
-    two_quotes: re.Pattern[str]
-    """Becomes ``"``, after a backtick has become ``'``."""
-    bracket: re.Pattern[str]
-    brackets: Mapping[str, str]
-    escape: re.Pattern[str]
 
 
 def normalize(text: str, form: Normalization) -> str:
@@ -117,11 +103,9 @@ def combining_marks() -> str:
 @functools.cache
 def _marks() -> frozenset[str]:
     """Return the characters that NFC may reorder, or that consist of such; some 900."""
-    marks = set()
-    for char in map(chr, range(0x300, 0x20000)):  # ideographs, tags and private use follow
-        if unicodedata.combining(unicodedata.normalize("NFD", char)[0]):
-            marks.add(char)
-    return frozenset(marks)
+    chars = map(chr, range(0x300, 0x20000))  # ideographs, tags and private use follow
+    combining, decomposed = unicodedata.combining, functools.partial(unicodedata.normalize, "NFD")
+    return frozenset(char for char in chars if combining(decomposed(char)[0]))
 
 
 @functools.cache
@@ -171,9 +155,9 @@ _BRACKET = re.compile(r"(?<!\w)-[LR][RSC]B-(?!\w)", re.IGNORECASE)
 _ESCAPE = re.compile(r"(?<!\\)\\+(?=[/*])")
 
 
-def plain_1_rules() -> PlainRules:
+def plain_1_rules() -> SimpleNamespace:
     """Return the signs and patterns of ``plain-1``, for a version in another language."""
-    return PlainRules(
+    return SimpleNamespace(
         signs=_PLAIN_SIGNS,
         joiners=_JOINERS_ELSEWHERE,
         two_quotes=_TWO_QUOTES,

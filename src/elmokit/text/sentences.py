@@ -72,8 +72,7 @@ def blocks_of_lines(lines: Iterable[str], num_characters: int) -> Iterator[list[
         yield block
 
 
-_work: Work
-"""Of a worker process."""
+_work: Work  # of a worker process
 
 
 def _begin(make: Callable[[], Work]) -> None:
@@ -118,7 +117,7 @@ def sentences_of_lines(
 ) -> Iterator[list[list[str]]]:
     if workers.count > 1:
         config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
-        make = partial(_BlockTokenizer, config, normalization)
+        make = partial(_block_tokenizer, config, normalization)
         blocks = blocks_of_lines(lines, BLOCK_CHARACTERS)
         sentences_by_line = chain.from_iterable(workers.map(make, blocks))
     else:
@@ -132,10 +131,6 @@ def sentences_of_lines(
         yield sentences
 
 
-class _BlockTokenizer:
-    def __init__(self, tokenizer: TokenizerConfig, normalization: Normalization) -> None:
-        self._tokenizer = build_tokenizer(tokenizer)
-        self._normalization: Normalization = normalization
-
-    def __call__(self, lines: list[str]) -> list[list[list[str]]]:
-        return list(normalized_sentences(self._tokenizer, lines, self._normalization))
+def _block_tokenizer(config: TokenizerConfig, normalization: Normalization) -> Work:
+    tokenizer = build_tokenizer(config)
+    return lambda lines: list(normalized_sentences(tokenizer, lines, normalization))

@@ -83,7 +83,7 @@ class SpellingModel:
         """Learn from distinct words outside the vocabulary, each counted once."""
         flat, place = _bytes_of(words)
         found = [
-            np.unique(_ngrams(flat, place, length)[1], return_counts=True)
+            np.unique(_ngrams(flat, place, length), return_counts=True)
             for length in range(1, MAX_LENGTH + 1)
         ]
         tallies = np.sort(np.concatenate([counts for _, counts in found]))
@@ -229,13 +229,10 @@ def _may_follow(prefix: bytes, vocab: WordVocab) -> Bool[np.ndarray, " 256"]:
     return allowed
 
 
-def _ngrams(
-    flat: np.ndarray, place: np.ndarray, length: int
-) -> tuple[Int[np.ndarray, " N"], UInt64[np.ndarray, " N"]]:
-    """Return index of the last byte, and key, of every n-gram that begins with a character."""
+def _ngrams(flat: np.ndarray, place: np.ndarray, length: int) -> UInt64[np.ndarray, " N"]:
+    """Return the key of every n-gram that begins with a character."""
     last = np.flatnonzero(place >= length - 1)
-    last = last[_begins(flat[last - length + 1])]
-    return last, _keys(flat, last, length)
+    return _keys(flat, last[_begins(flat[last - length + 1])], length)
 
 
 def _keys(flat: np.ndarray, last: np.ndarray, length: int) -> UInt64[np.ndarray, " N"]:

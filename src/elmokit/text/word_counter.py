@@ -65,12 +65,13 @@ class WordCounter:
         """Yield every distinct word with its count, in arbitrary order."""
         if self._stored is None:
             return (pair for pair in self._counts.items() if _is_word(pair[0]))
-        self._store()
-        return self._stored.execute("SELECT word, count FROM counts")
+        return self._store().execute("SELECT word, count FROM counts")
 
     def _limit(self) -> None:
-        if len(self._counts) <= self.max_distinct:
-            return
+        if len(self._counts) > self.max_distinct:
+            self._store()
+
+    def _store(self) -> sqlite3.Connection:
         if self._stored is None:
             # without a name the database is a file that is gone with the connection
             self._stored = sqlite3.connect("", check_same_thread=False)
@@ -78,10 +79,6 @@ class WordCounter:
                 "PRAGMA journal_mode = OFF; PRAGMA cache_size = -65536;"  # 64 MB
                 "CREATE TABLE counts (word TEXT PRIMARY KEY, count INTEGER) WITHOUT ROWID;"
             )
-        self._store()
-
-    def _store(self) -> None:
-        assert self._stored is not None
         try:
             self._stored.executemany(
                 "INSERT INTO counts VALUES (?, ?)"
@@ -93,6 +90,7 @@ class WordCounter:
                 errno.ENOSPC, f"{error}: counts of words", tempfile.gettempdir()
             ) from error
         self._counts.clear()
+        return self._stored
 
 
 @dataclass(frozen=True)

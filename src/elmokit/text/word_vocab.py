@@ -10,6 +10,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import filterfalse
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,12 @@ class WordVocab:
                 f"the vocabulary has {count} lines {word!r}: every word must have only one. "
                 "`elmokit vocab --check` lists all of them."
             )
-        if (unfit := self._unfit_word()) is not None:
+        # one look at all words, which a large vocabulary nearly always passes, saves one at each
+        lines = "\n".join(self.words)
+        is_plain = lines.split() == list(self.words) and not _SURROGATE.search(lines)
+        is_plain = is_plain and NUM_LINES_MARKER not in self._id_of_word
+        unfit = None if is_plain else next(filterfalse(fits_a_line, self.words), None)
+        if unfit is not None:
             raise ValueError(
                 f"word {self._id_of_word[unfit]} of the vocabulary, {unfit!r}, cannot be a line of "
                 "a file (empty, white space at its ends, a line break or a lone surrogate)."
@@ -58,15 +64,6 @@ class WordVocab:
         self.sentence_begin_id = self._id_of_word[SENTENCE_BEGIN_WORD]
         self.sentence_end_id = self._id_of_word[SENTENCE_END_WORD]
         self.unknown_id = self._id_of_word[UNKNOWN_WORD]
-
-    def _unfit_word(self) -> str | None:
-        """Return the first word that cannot be a line, if any."""
-        # one look at all words, which a large vocabulary nearly always passes, saves one at each
-        lines = "\n".join(self.words)
-        is_plain = lines.split() == list(self.words) and not _SURROGATE.search(lines)
-        if is_plain and NUM_LINES_MARKER not in self._id_of_word:
-            return None
-        return next((word for word in self.words if not fits_a_line(word)), None)
 
     @classmethod
     def build(cls, counts: Iterable[tuple[str, int]]) -> "WordVocab":

@@ -2,20 +2,16 @@
 
 import gzip
 import json
-import random
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.corpus.hold_out import HoldOut, Repeats
-from elmokit.corpus.preparation import VocabConfig, find_text, prepare_text
-from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines, split_lines
+from elmokit.corpus.hold_out import hold_out, repeated_shares
+from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import write_shards
-from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import FormatError
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 LINES = ["The bank opened .", "강가의 은행 .", "Last line"]
 GOOD = b"good line\n" * 50
@@ -62,11 +58,6 @@ class TestText:
         assert lines == LINES
         assert (report.files, report.lines, report.num_bad) == (1, 3, 0)
 
-    @pytest.mark.parametrize("content", [b"", b"\n\n \n"])
-    def test_an_entirely_empty_corpus_is_an_error(self, read, content):
-        with refused(r"corpus\.txt", "UTF-8"):
-            read(content)
-
     @pytest.mark.parametrize(
         ("name", "content"),
         [
@@ -98,15 +89,6 @@ class TestBadLines:
         assert (report.skipped, report.faults) == ({reason: 1, "blank": 1}, {reason: 1})
         assert report.lines == 102
         assert f"1 of 102 corpus lines were skipped: {reason}: 1" in caplog.text
-
-    @pytest.mark.parametrize("ending", [b"\n", b""])
-    @pytest.mark.parametrize("size", [100, 101, 1 << 19])
-    def test_the_limit_is_exact_and_the_next_line_is_whole(self, read, size, ending):
-        rest = ending + b"\nnext\n" * bool(ending)
-        lines, report = read(GOOD + b"x" * size + rest, max_line_bytes=100)
-        expected = ["x" * 100] * (size == 100) + ["next"] * bool(ending)
-        assert lines == ["good line"] * 50 + expected
-        assert report.skipped["too_long"] == (size > 100)
 
     def test_a_long_line_is_never_held(self, read):
         content = gzip.compress(b"first\nsecond\n" + b"x" * (1 << 25) + b"\nlast\n")
@@ -171,26 +153,19 @@ class TestSentences:
         with pytest.raises(FileNotFoundError, match=r"/nowhere\.txt"):
             read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())  # before reading
 
-    def test_lines_keep_their_sentences(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("one two|three\n|four\nfive\n", encoding="utf-8")
-        pairs = split_lines(read_text_lines([path], ReadReport()), SplitTokenizer())
-        assert [(line.number, [s for s in sentences if s]) for line, sentences in pairs] == [
-            (1, [["one", "two"], ["three"]]), (2, [["four"]]), (3, [["five"]]),
-        ]  # fmt: skip
-
 
 def corpus(num_sentences):
     return [[f"word{i}", "."] for i in range(num_sentences)]
 
 
-USUAL = {"share": 0.01, "max_sentences": 2000}
-
-
 def split(num_sentences, **settings):
-    hold_out = HoldOut(**USUAL | settings)
-    train = list(hold_out.split(corpus(num_sentences)))
-    return train, hold_out.sentences
+    train, held = [], []
+
+    def collected():
+        held.extend((yield from hold_out(corpus(num_sentences), max_words=100_000, **settings)))
+
+    train.extend(collected())
+    return train, held
 
 
 @pytest.mark.parametrize("num_sentences", [0, 1, 5, 6, 11, 84, 999, 5003])
@@ -208,78 +183,7 @@ def test_the_limit_holds_and_blocks_come_from_everywhere():
         assert any(tenth * 2000 <= position < (tenth + 1) * 2000 for position in positions)
 
 
-def test_a_corpus_of_one_block_is_all_for_training():
-    train, held = split(4, block_sentences=5)
-    assert (len(train), len(held)) == (4, 0)
-
-
-def test_words_are_limited_too():
-    hold_out = HoldOut(**USUAL | {"share": 0.5, "max_words": 1000, "block_sentences": 1})
-    train = list(hold_out.split([["w"] * 90] * 200))
-    assert len(hold_out.sentences) == 11
-    assert len(train) == 189
-
-
-def test_the_split_repeats_and_depends_on_the_seed():
-    assert split(3000) == split(3000)
-    assert split(3000) != split(3000, seed=1)
-
-
 _WORDS = st.lists(st.sampled_from(["a", "b", "ß", "은"]), min_size=1, max_size=3)
-
-
-def lines(name, number):
-    draw = random.Random(name)
-    words = (" ".join(f"w{draw.randrange(500)}" for _ in range(9)) for _ in range(number))
-    return [f"{line.capitalize()} ." for line in words]
-
-
-CORPUS = lines("corpus", 300)
-
-
-@pytest.fixture
-def warnings_of(tmp_path, caplog):
-    def prepare(corpus, valid=None):
-        paths = {}
-        for name, text in (("corpus.txt", corpus), ("valid.txt", valid or [])):
-            paths[name] = tmp_path / name
-            paths[name].write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-        return of_paths(paths["corpus.txt"], paths["valid.txt"] if valid else None)
-
-    def of_paths(corpus, valid=None):
-        caplog.clear()
-        prepare_text(
-            find_text([corpus], [] if valid is None else [valid]), tmp_path / "run",
-            text=TextConfig(tokenizer=TokenizerConfig(name="simple")),
-            vocab=VocabConfig(min_count=1), normalization="plain-1",
-        )  # fmt: skip
-        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-
-    prepare.of_paths = of_paths
-    return prepare
-
-
-@pytest.mark.parametrize(
-    ("valid", "share"),
-    [
-        (CORPUS[10:60], "100 %"),
-        (random.Random(0).sample(CORPUS, 30) + lines("others", 10), "75 %"),
-        ([f"  {line.replace(' ', '  ')}\r" for line in CORPUS[:30]], "100 %"),
-        ([f"{one} {two}" for one, two in zip(CORPUS[:9], CORPUS[9:18], strict=True)], "100 %"),
-    ],
-    ids=["a part", "shuffled, among others", "other white space", "two in a line"],
-)
-def test_validation_text_of_the_corpus_is_told_with_its_share(valid, share, warnings_of):
-    (message,) = warnings_of(CORPUS, valid)
-    assert "validation" in message
-    assert share in message
-
-
-@pytest.mark.parametrize("valid", [None, lines("others", 40)], ids=["held out", "given"])
-def test_a_corpus_of_copies_is_told_with_its_share(valid, warnings_of):
-    messages = warnings_of(3 * CORPUS + lines("more", 100), valid)
-    assert sum("60 % of the corpus" in message for message in messages) == 1
-    assert sum("validation" in message for message in messages) == (valid is None)
 
 
 def _shards(sentences, directory, num_words=4):
@@ -290,10 +194,7 @@ def _shards(sentences, directory, num_words=4):
 def test_shares_are_those_of_sets_of_sentences(corpus, valid, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
     shards = _shards(corpus, folder / "corpus")
-    repeats = Repeats(shards.num_sentences, _shards(valid, folder / "valid"))
-    for index in range(len(shards)):
-        repeats.add(shards.load(index))
+    found = repeated_shares(shards, _shards(valid, folder / "valid"))
     shared = sum(len(words) for words in valid if words in corpus)
     new = sum(map(len, {tuple(words): words for words in corpus}))
-    assert repeats.shared_share() == pytest.approx(shared / sum(map(len, valid)))
-    assert repeats.repeated_share() == pytest.approx(1 - new / sum(map(len, corpus)))
+    assert found == pytest.approx((1 - new / sum(map(len, corpus)), shared / sum(map(len, valid))))

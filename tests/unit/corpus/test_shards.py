@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from elmokit.corpus.shards import _decode_shard, merge_shards, write_shards
+from elmokit.corpus.shards import ShardSet, merge_shards, write_shards
 from elmokit.errors import FormatError
 
 SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", "bank", "!"]]
@@ -10,35 +10,16 @@ SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", 
 
 @pytest.fixture
 def written(tmp_path):
-    from elmokit.corpus.shards import write_shards
-
     return write_shards(SENTENCES, tmp_path / "shards", tokens_per_shard=5)
 
 
 def test_opened_set_equals_the_written_one(written):
-    from elmokit.corpus.shards import ShardSet
-
     opened = ShardSet.open(written.shard_dir)
     assert opened == written
     assert opened.fingerprint == written.fingerprint
 
 
-def test_metadata_is_read_after_the_last_sentence(tmp_path):
-    from elmokit.corpus.shards import ShardSet, write_shards
-
-    metadata = {"reader": "lines"}
-
-    def sentences():
-        yield ["a"]
-        metadata["lines"] = 7
-
-    write_shards(sentences(), tmp_path, metadata=metadata)
-    assert ShardSet.open(tmp_path).metadata == {"reader": "lines", "lines": 7}
-
-
 def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
-    from elmokit.corpus.shards import ShardSet, write_shards
-
     def interrupted():
         for _ in range(4):
             yield ["a", "b"]
@@ -63,25 +44,10 @@ def damage(path, *, at):
 
 @pytest.mark.parametrize("at", [0, 20, -1])
 def test_a_flipped_bit_is_found_when_opened(written, at):
-    from elmokit.corpus.shards import ShardSet
-    from elmokit.errors import FormatError
-
     damage(written.shard_dir / "shard-00001.bin", at=at)
     expected = written.entries[1].sha256
     with pytest.raises(FormatError, match=rf"shard-00001\.bin: .*sha256 {expected}"):
         ShardSet.open(written.shard_dir)
-
-
-def test_damage_after_opening_is_found_when_loaded(written):
-    from elmokit.corpus.shards import ShardSet
-    from elmokit.errors import FormatError
-
-    opened = ShardSet.open(written.shard_dir)
-    damage(written.shard_dir / "shard-00000.bin", at=-1)
-    with pytest.raises(
-        FormatError, match=rf"shard-00000\.bin: .*sha256 {written.entries[0].sha256}"
-    ):
-        opened.load(0)
 
 
 @pytest.mark.parametrize(
@@ -99,20 +65,12 @@ def test_damage_after_opening_is_found_when_loaded(written):
     ],
 )
 def test_a_wrong_manifest_is_refused(written, change, message):
-    from elmokit.corpus.shards import ShardSet
-    from elmokit.errors import FormatError
-
     path = written.shard_dir / "manifest.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))
     change(manifest)
     path.write_text(json.dumps(manifest), encoding="ascii")
     with pytest.raises(FormatError, match=rf"manifest\.json: .*{message}"):
         ShardSet.open(written.shard_dir)
-
-
-def test_a_file_of_another_format_is_refused(tmp_path):
-    with pytest.raises(FormatError, match=r"b'ELMOKSH1'.*b'PK"):
-        _decode_shard(b"PK\x03\x04" + bytes(60), path=tmp_path / "a.bin")
 
 
 def test_merged_shards_hold_the_sentences_of_all(tmp_path):

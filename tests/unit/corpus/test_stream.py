@@ -67,20 +67,7 @@ def test_a_damaged_state_is_told(make_stream, change):
         next(iter(make_stream(state=state | change)))
 
 
-def test_too_few_sentences_for_the_rows_are_an_error(tmp_path, make_stream):
-    shards = write_shards([["w1"] * 50], tmp_path)
-    with pytest.raises(ValueError, match="4 rows x 5 words"):
-        list(make_stream(shards=shards, num_epochs=1))
-
-
 class TestRestarts:
-    def test_as_many_rows_as_asked_for_begin_with_a_sentence(self, make_stream):
-        windows = [window for window, _ in islice(make_stream(restart_share=0.3), 400)]
-        assert np.mean([window.restarts for window in windows]) == pytest.approx(0.3, abs=0.01)
-        for window in windows:
-            firsts = np.array([row[0] for row in decoded(window)])
-            assert set(firsts[window.restarts]) <= {"<S>"}
-
     def test_a_resumed_stream_chooses_the_same(self, make_stream):
         steps = list(islice(make_stream(restart_share=0.5), 12))
         state = json.loads(json.dumps(steps[4][1]))

@@ -155,13 +155,3 @@ class TestCorpus:
             path.write_bytes(whole[:end])
             with pytest.raises(FormatError, match=name):
                 lines_of(path)
-
-    def test_an_encrypted_zip_is_an_error(self, folder, tmp_path):
-        path = write_archive(tmp_path / "c.zip", [("a.txt", b"one\n")])
-        content = bytearray(path.read_bytes())
-        content[content.rindex(b"PK\3\4") + 6] |= 1
-        content[content.rindex(b"PK\1\2") + 8] |= 1
-        path.write_bytes(content)
-        for read in (lines_of, lambda path: unpack(path, folder)):
-            with pytest.raises(FormatError, match="encrypted"):
-                read(path)

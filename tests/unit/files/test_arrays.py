@@ -59,21 +59,6 @@ def test_other_contents_are_refused_with_file_and_array(tmp_path, content):
         _ = archive["x"]
 
 
-def test_a_missing_array_and_no_archive(tmp_path):
-    entry(tmp_path / "a.npz", header((0,), "<f4"))
-    with (
-        open_archive(tmp_path / "a.npz", advice="") as archive,
-        pytest.raises(FormatError, match=r"a\.npz: .*`y`"),
-    ):
-        _ = archive["y"]
-    (tmp_path / "b.npz").write_bytes(b"PK no")
-    with (
-        pytest.raises(FormatError, match=r"b\.npz: .*Mend it"),
-        open_archive(tmp_path / "b.npz", advice="Mend it."),
-    ):
-        pass
-
-
 def bit_by_bit(data):
     crc = 0xFFFFFFFF
     for byte in data:
@@ -96,11 +81,3 @@ def test_published_values(data, crc):
 def test_any_length(length):
     data = np.random.default_rng(length).bytes(length)
     assert crc32c(data) == bit_by_bit(data)
-
-
-def test_arrays_of_any_type_and_pieces(monkeypatch):
-    array = np.arange(6000, dtype=np.float32).reshape(60, 100)
-    whole = crc32c(array)
-    assert whole == crc32c(array.tobytes())
-    monkeypatch.setattr("elmokit.files.arrays._PIECE_BYTES", 10_000)
-    assert crc32c(array) == whole

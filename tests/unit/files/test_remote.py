@@ -57,13 +57,7 @@ def get(address):
 def test_what_is_an_address(tmp_path, monkeypatch):
     assert as_address("s3://bucket/a b.txt") == "s3://bucket/a b.txt"
     assert as_address(tmp_path.__class__("memory://a/b")) == "memory://a/b"
-    for local in (
-        "a/b.txt",
-        "C:/texts",
-        "C:\\texts",
-        "-",
-        "s3:",
-    ):
+    for local in ("a/b.txt", "C:/texts", "C:\\texts", "-", "s3:"):
         assert as_address(local) is None
     with pytest.raises(InputError, match="path without file://"):
         as_address("file:///etc/hosts")

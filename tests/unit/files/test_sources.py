@@ -10,22 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from elmokit.corpus.readers import ReadReport, read_text_lines
-from elmokit.embed.vector_sequence import open_vectors
-from elmokit.errors import FormatError, InputError
-from elmokit.files.json_files import read_json
+from elmokit.errors import FormatError
 from elmokit.files.sources import (
-    check_file,
     describe_files,
-    file_kind,
-    file_sha256,
     find_files,
     read_pieces,
-    text_sha256,
 )
-from elmokit.text.word_vocab import WordVocab
-from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.arrays import read_arrays
 
 TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
 
@@ -68,19 +58,6 @@ def test_a_file_that_is_no_text_says_what_it_is(tmp_path, content, what):
         list(read_pieces(tmp_path / "corpus.txt"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    [
-        ("text", ["a.txt", "a", "a.raw", "A.TXT.GZ", "jsonl"]),
-        ("jsonl", ["a.jsonl", "a.JSONL.zst", "a.ndjson.gz"]),
-        ("parquet", ["a.parquet"]),
-        ("archive", ["a.tar", "a.tar.gz", "a.TGZ", "a.zip"]),
-    ],
-)
-def test_the_name_tells_what_a_file_holds(kind, names):
-    assert {file_kind(Path(name)) for name in names} == {kind}
-
-
 @pytest.fixture
 def tree(tmp_path):
     for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden", "sub/.git/x"):
@@ -108,13 +85,6 @@ class TestFindFiles:
         with pytest.raises(FileNotFoundError, match=re.escape(str(tmp_path / name))):
             find_files(tmp_path / name)
         assert find_files(tmp_path / name, missing_ok=True) == []
-
-    def test_nothing_is_not_the_working_directory(self):
-        for path in ("", [""]):
-            with pytest.raises(InputError, match="empty"):
-                find_files(path)
-        with pytest.raises(FileNotFoundError, match="corpus"):
-            find_files([])
 
     def test_what_is_linked_is_read_once(self, tree, tmp_path_factory):
         folder = tmp_path_factory.mktemp("linked") / "more"
@@ -157,53 +127,3 @@ def test_files_are_described_by_path_size_and_hash_and_streams_by_path(tree):
 def test_a_dash_is_standard_input(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     assert b"".join(read_pieces(Path("-"))) == TEXT
-
-
-def test_texts_and_files_of_the_same_bytes_have_the_same_hash(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes("한 e\n".encode())
-    assert (
-        file_sha256(path) == text_sha256("한 e\n") == hashlib.sha256(path.read_bytes()).hexdigest()
-    )
-    assert len(text_sha256("\udc80")) == 64
-
-
-def test_a_file_is_held_to_what_was_recorded(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(b"abc")
-    recorded = {"num_bytes": 3, "sha256": file_sha256(path), "advice": "Write it again."}
-    check_file(path, **recorded)
-    for content, what in ((b"abx", "sha256"), (b"abcd", "3 .* 4"), (None, "missing.* 3 ")):
-        path.unlink()
-        if content is not None:
-            path.write_bytes(content)
-        with pytest.raises(FormatError, match=rf"/a: .*{what}.*Write it again"):
-            check_file(path, **recorded)
-
-
-def read_corpus(path):
-    return list(read_text_lines([path], ReadReport()))
-
-
-def read_weights(path):
-    read_arrays(path, {"weight": (2, 2), "bias": (2,)}, sha256=None, advice="")
-
-
-def read_settings(path):
-    read_json(path, advice="")
-
-
-@pytest.mark.parametrize(
-    ("read", "name"), [
-        (read_corpus, "a.txt"), (read_corpus, "a.txt.gz"), (read_corpus, "a.txt.zst"),
-        (read_corpus, "a.jsonl"), (read_corpus, "a.parquet"), (read_vectors, "a.vec"),
-        (read_vectors, "a.bin.gz"), (WordVocab.read, "vocab.txt"), (WordVocab.read, "vocab.txt.gz"),
-        (open_vectors, "a.h5"), (open_vectors, "a.npz"), (open_vectors, "a.parquet"),
-        (read_weights, "model.safetensors"), (read_settings, "config.json"),
-    ],
-)  # fmt: skip
-def test_a_pointer_of_git_lfs_is_called_one_whatever_it_stands_for(read, name, tmp_path):
-    path = tmp_path / name
-    path.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n")
-    with pytest.raises(FormatError, match=rf"{name}: .*Git LFS.*git lfs pull"):
-        read(path)

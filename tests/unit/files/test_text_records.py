@@ -45,14 +45,6 @@ def test_keys_come_with_their_texts(tmp_path):
         assert [(record.number, record.key) for record in records] == [(2, "1"), (3, "2"), (4, "3")]
 
 
-def test_keys_of_parquet(tmp_path):
-    arrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"nr": [7, 8], "text": ["a", "b"]}), tmp_path / "a.parquet")
-    records = list(TextRecords(tmp_path / "a.parquet", id_field="nr"))
-    assert [(record.text, record.key) for record in records] == [(b"a", 7), (b"b", 8)]
-
-
 def test_the_letters_of_a_sequence_are_words(tmp_path):
     assert texts_of(tmp_path / "a.fasta", ">P1 of a river\nMK\nT\n>P2\n") == ["M K T", ""]
 

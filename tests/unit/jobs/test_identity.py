@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from elmokit.errors import ConfigError
-from elmokit.jobs.identity import FIXED, Identity, changes, fixed_names, flattened
+from elmokit.jobs.identity import FIXED, Identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,25 +33,6 @@ INPUTS = {"corpus": ["a.txt"], "model": {"path": "base", "hash": "1f"}}
 
 def compare(recorded, present):
     present.refuse_changes(recorded, "run.json", "Start anew.")
-
-
-def test_changes_are_listed_by_dotted_name():
-    recorded = {"train": {"batch_size": 16, "seed": 1}, "model": "a", "gone": 3}
-    present = {"train": {"batch_size": 32, "seed": 1}, "model": "a", "new": [1]}
-    assert list(map(str, changes(recorded, present))) == [
-        "train.batch_size was 16 and is now 32",
-        "gone was 3 and is now None",
-        "new was None and is now [1]",
-    ]
-    assert changes({"filters": [[1, 2]], "a": None}, {"filters": ((1, 2),)}) == []
-    nested = {"train": {"batch_size": 16, "schedule": {"kind": "cosine"}}, "model": ["a"]}
-    flat = {"train.batch_size": 16, "train.schedule.kind": "cosine", "model": ["a"]}
-    assert flattened(nested) == flat
-
-
-def test_the_fields_say_what_is_fixed():
-    assert set(fixed_names(Config())) == {"model", "train.seed", "train.tokenizer"}
-    assert set(fixed_names({"layers": "all", "dtype": "float32"})) == {"layers", "dtype"}
 
 
 def test_the_same_job_passes_and_free_settings_may_change(caplog):
@@ -86,10 +67,3 @@ def test_what_is_newer_than_the_record_has_its_default_or_is_not_compared():
     compare(recorded, Identity(Config(), INPUTS))
     with pytest.raises(ConfigError, match=r"train\.seed was 0 and is now 7"):
         compare(recorded, Identity(Config(train=Train(seed=7)), INPUTS))
-
-
-def test_every_value_of_a_mapping_is_fixed():
-    recorded = Identity({"layers": "all", "sizes": (1, 2)}).record()
-    compare(recorded, Identity({"layers": "all", "sizes": [1, 2]}))
-    with pytest.raises(ConfigError, match="layers was 'all' and is now 'top'"):
-        compare(recorded, Identity({"layers": "top", "sizes": [1, 2]}))

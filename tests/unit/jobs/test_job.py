@@ -19,9 +19,6 @@ from elmokit.jobs.job import (
     SIGNALS,
     MetricsLog,
     Pieces,
-    StopRequest,
-    checkpoints_of,
-    command_of,
     is_begun,
     open_job,
     read_log,
@@ -68,98 +65,73 @@ def test_a_job_starts_where_there_is_none(tmp_path, resume):
     assert {path.name for path in directory.iterdir()} == {RUN_FILE, "checkpoints"}
 
 
-class TestResuming:
-    def test_only_with_resume_it_goes_on_and_keeps_its_first_record(self, tmp_path, caplog):
-        make(tmp_path, 5)
-        before = contents(tmp_path)
-        with pytest.raises(FileExistsError, match=f"{tmp_path} .*--resume"), job_in(tmp_path):
-            pytest.fail("taken")
-        with job_in(tmp_path, resume=True) as job:
-            assert job.record["text"] == "1f"
-            assert job.pieces.latest.name == "step-000000005"
-            job.begin()
-            assert contents(tmp_path).items() >= before.items()
-            job.begin(limit=7)
-        assert json.loads((tmp_path / RUN_FILE).read_text())["limit"] == 7
-        assert "from the beginning" not in caplog.text
+def test_only_with_resume_it_goes_on_and_keeps_its_first_record(tmp_path, caplog):
+    make(tmp_path, 5)
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError, match=f"{tmp_path} .*--resume"), job_in(tmp_path):
+        pytest.fail("taken")
+    with job_in(tmp_path, resume=True) as job:
+        assert job.record["text"] == "1f"
+        assert job.pieces.latest.name == "step-000000005"
+        job.begin()
+        assert contents(tmp_path).items() >= before.items()
+        job.begin(limit=7)
+    assert json.loads((tmp_path / RUN_FILE).read_text())["limit"] == 7
+    assert "from the beginning" not in caplog.text
 
-    def test_another_job_is_refused_and_nothing_changes(self, tmp_path):
-        make(tmp_path, 5)
-        before = contents(tmp_path)
+
+def prepare_another(directory):
+    with job_in(directory, command="pretrain") as job:
+        job.prepare()
+        (directory / "shards").touch()
+
+
+def make_result(directory):
+    make(directory, 1)
+    (directory / "model").touch()
+    shutil.rmtree(directory / "checkpoints")
+
+
+def damage(directory, record):
+    make(directory, 1)
+    (directory / RUN_FILE).write_text(record)
+
+
+OTHER_COMMAND = "`elmokit pretrain`.*`elmokit work`.* --resume"
+REFUSED = {
+    "other files": (lambda folder: (folder / "vocab.txt").touch(), r"'vocab\.txt'"),
+    "another command": (lambda folder: make(folder, 1, command="pretrain"), OTHER_COMMAND),
+    "prepared by another": (prepare_another, OTHER_COMMAND),
+    "another seed": (lambda folder: make(folder, 1, seed=7), "seed was 7 and is now 0"),
+    "a result alone": (make_result, "finished result"),
+    "no JSON": (lambda folder: damage(folder, "{"), r"run\.json"),
+    "no settings": (lambda folder: damage(folder, '{"config": 1}'), r"run\.json"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_told_and_stays_as_it_is(tmp_path, name):
+    make_it, message = REFUSED[name]
+    make_it(tmp_path)
+    before = contents(tmp_path)
+    for resume, match in ((True, message), (False, None)):
         with (
-            pytest.raises(ConfigError, match=r"run\.json: .*seed was 0 and is now 7"),
-            job_in(tmp_path, seed=7, resume=True),
+            pytest.raises((FileExistsError, ConfigError, FormatError), match=match),
+            job_in(tmp_path, resume=resume, result_name="model"),
         ):
             pytest.fail("taken")
-        assert contents(tmp_path) == before
-
-    def test_a_result_without_pieces_is_never_replaced(self, tmp_path):
-        make(tmp_path, 1)
-        (tmp_path / "model").touch()
-        shutil.rmtree(tmp_path / "checkpoints")
-        before = contents(tmp_path)
-        for resume in (False, True):
-            with (
-                pytest.raises(FileExistsError),
-                job_in(tmp_path, resume=resume, result_name="model"),
-            ):
-                pytest.fail("taken")
-        assert contents(tmp_path) == before
-
-    @pytest.mark.parametrize("record", ["{", "{}", '{"config": 1}'])
-    def test_a_damaged_record_is_named_and_not_replaced(self, tmp_path, record):
-        make(tmp_path, 1)
-        (tmp_path / RUN_FILE).write_text(record)
-        before = contents(tmp_path)
-        for resume in (False, True):
-            with pytest.raises(FormatError, match=r"run\.json"), job_in(tmp_path, resume=resume):
-                pytest.fail("taken")
-        assert contents(tmp_path) == before
-
-    def test_overwriting_removes_the_job_whatever_it_was(self, tmp_path):
-        make(tmp_path, 1, 2, seed=3)
-        with job_in(tmp_path, overwrite=True) as job:
-            assert job.record == {}
-            assert job.pieces.paths() == []
-            job.begin()
-        assert json.loads((tmp_path / RUN_FILE).read_text())["config"] == {"seed": 0}
+    assert contents(tmp_path) == before
 
 
-class TestRefusing:
-    @pytest.mark.parametrize("resume", [False, True])
-    def test_other_files_are_named_and_stay(self, tmp_path, resume):
-        (tmp_path / "vocab.txt").write_text("mine")
-        with pytest.raises(FileExistsError, match=r"'vocab\.txt'"), job_in(tmp_path, resume=resume):
-            pytest.fail("taken")
-        assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
-
-    @pytest.mark.parametrize("resume", [False, True])
-    @pytest.mark.parametrize("is_prepared_only", [False, True])
-    def test_a_job_of_another_command_is_told(self, tmp_path, resume, is_prepared_only):
-        with job_in(tmp_path, command="pretrain") as job:
-            job.prepare()
-            (tmp_path / "shards").touch()
-            if not is_prepared_only:
-                job.begin()
-                save(job, 1)
-        assert command_of(tmp_path) == "pretrain"
+def test_two_processes_do_not_work_in_one_directory(tmp_path):
+    with job_in(tmp_path) as job:
+        job.begin()
+        save(job, 1)
         with (
-            pytest.raises(
-                FileExistsError, match=f"`elmokit pretrain`.*`elmokit work`.*-o {tmp_path} --resume"
-            ),
-            job_in(tmp_path, resume=resume),
+            pytest.raises(FileExistsError, match=f"process .*{tmp_path}"),
+            job_in(tmp_path, resume=True),
         ):
-            pytest.fail("taken")
-
-    def test_two_processes_do_not_work_in_one_directory(self, tmp_path):
-        with job_in(tmp_path) as job:
-            job.begin()
-            save(job, 1)
-            with (
-                pytest.raises(FileExistsError, match=f"process .*{tmp_path}"),
-                job_in(tmp_path, resume=True),
-            ):
-                pytest.fail("two hold one directory")
+            pytest.fail("two hold one directory")
 
 
 def fail(directory, *steps, error, work=lambda job: None, **options):
@@ -197,16 +169,6 @@ class TestEndingEarly:
 
 
 class TestPieces:
-    def test_they_come_in_order_and_old_ones_go(self, tmp_path):
-        pieces = checkpoints_of(tmp_path)
-        assert pieces.latest is None
-        for step in (5, 100, 20):
-            (pieces.folder / f"step-{step:09d}").mkdir(parents=True)
-        assert [path.name[-3:] for path in pieces.paths()] == ["005", "020", "100"]
-        for newest_kept, left in ((4, 3), (2, 2), (0, 0)):
-            pieces.remove(newest_kept=newest_kept)
-            assert len(pieces.paths()) == left
-
     def test_one_whose_replacement_was_killed_counts_and_gets_its_name_back(self, tmp_path):
         pieces = Pieces(tmp_path)
         (tmp_path / "step-1").mkdir()
@@ -251,28 +213,12 @@ def test_a_resumed_log_drops_what_the_run_will_do_again_and_a_new_one_all(path):
     assert path.read_text() == ""
 
 
-def test_a_log_from_which_nothing_is_dropped_keeps_its_time(path):
-    MetricsLog(path.parent).write({"step": 10, "loss": 0.5})
-    os.utime(path, (5000, 5000))
-    log = MetricsLog(path.parent, resume_step=10)
-    assert path.stat().st_mtime == 5000
-    log.begin()
-    assert path.stat().st_mtime > 5000
-
-
 def test_a_row_cut_by_a_kill_is_left_out(path):
     write(MetricsLog(path.parent), rows(1, 2))
     path.write_text(path.read_text() + '{"step": 3, "lo')
     assert read_log(path) == rows(1, 2)
     write(MetricsLog(path.parent, resume_step=5), rows(3))
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("line", ["nonsense", '{"loss": 1.0}', '{"step": "one"}'])
-def test_a_damaged_line_is_named(path, line):
-    path.write_text(f'{{"step": 1}}\n{line}\n{{"step": 2}}\n')
-    with pytest.raises(FormatError, match=r"metrics\.jsonl, line 2"):
-        read_log(path)
 
 
 def send(number):
@@ -297,15 +243,6 @@ def test_a_signal_is_noted_and_answered_at_once(number, caplog):
     assert len(caplog.records) == 1
 
 
-def test_the_handlers_from_before_come_back():
-    before = [signal.getsignal(number) for number in SIGNALS]
-    with stop_requests(True):
-        assert [signal.getsignal(number) for number in SIGNALS] != before
-    assert [signal.getsignal(number) for number in SIGNALS] == before
-    with stop_requests(False):
-        assert [signal.getsignal(number) for number in SIGNALS] == before
-
-
 def test_a_second_interrupt_is_obeyed_unless_torchrun_may_repeat_the_first():
     with stop_requests(True) as stop:
         send(signal.SIGTERM)
@@ -317,20 +254,3 @@ def test_a_second_interrupt_is_obeyed_unless_torchrun_may_repeat_the_first():
         send(signal.SIGINT)
         send(signal.SIGINT)
         assert stop.signal_number == signal.SIGINT
-
-
-def test_a_signal_that_is_ignored_stays_ignored():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with stop_requests(True) as stop:
-            send(signal.SIGINT)
-            assert stop.signal_number is None
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, None])
-def test_the_exception_names_the_signal_and_the_place(number):
-    stopped = StopRequest(number).stopped("after step 7")
-    assert stopped.signal_number == (number or signal.SIGTERM)
-    assert "step 7" in str(stopped)

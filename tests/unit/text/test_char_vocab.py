@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.normalization import normalize
 
 
 def as_original(max_characters=50):
@@ -36,13 +35,6 @@ def test_sentence_boundaries_have_rows_of_their_own():
     short = as_original(5)  # known before words are cut
     assert short.encode_word("</S>").tolist() == short.sentence_end.tolist()
     assert short.encode_word("<S>abc").tolist() != short.sentence_begin.tolist()
-
-
-@pytest.mark.parametrize("word", ["＜S＞", "<S>\u200b", "<\u00adS>"])
-def test_what_is_a_boundary_once_it_is_normalized_is_one(word):
-    vocab = CharVocab()
-    normalized = normalize(word, vocab.config.normalization)
-    assert vocab.encode_word(word).tolist() == vocab.encode_word(normalized).tolist()
 
 
 @pytest.mark.parametrize(

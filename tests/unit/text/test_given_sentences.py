@@ -4,7 +4,6 @@ import pytest
 
 from elmokit.text.given_sentences import (
     check_is_list,
-    check_words,
     split_sentences,
 )
 
@@ -32,10 +31,3 @@ def test_what_is_no_text_is_refused_in_strings_and_kept_in_words(text, message):
     with pytest.raises(ValueError, match=f"sentence 0 .*{message}"):
         list(split_sentences([text], str.split))
     assert list(split_sentences([[text]], str.split)) == [[text]]
-
-
-@pytest.mark.parametrize("words", ["bank", b"bank", ["bank", 5], [None], ["bank", float("nan")]])
-def test_words_are_a_list_of_strings(words):
-    with pytest.raises(TypeError, match="`words`"):
-        check_words(words)
-    assert check_words(iter(["a", "b"])) == ["a", "b"]

@@ -124,15 +124,3 @@ def test_a_damaged_file_is_named(damage, tmp_path):
     path.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(FormatError, match=path.name):
         SpellingModel.read(path)
-
-
-def test_the_file_of_another_model_is_refused(tmp_path):
-    path, model = tmp_path / "spelling.safetensors", SpellingModel.train(WORDS)
-    assert SpellingModel.of_model(path, None) is None
-    with pytest.raises(FormatError, match="missing"):
-        SpellingModel.of_model(path, model.sha256)
-    model.write(path)
-    for sha256 in (None, model.sha256):
-        assert SpellingModel.of_model(path, sha256).sha256 == model.sha256
-    with pytest.raises(FormatError, match="another model"):
-        SpellingModel.of_model(path, SpellingModel.train(WORDS[1:]).sha256)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from elmokit.text.vocab_doctor import check_vocab, has_letter, script_of
+from elmokit.text.vocab_doctor import check_vocab
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
@@ -80,16 +80,3 @@ def test_coverage_and_unknown_words(write):
     with_unk = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
     assert with_unk.coverage == pytest.approx(4 / 7)
     assert with_unk.num_unseen == 0
-
-
-@pytest.mark.parametrize(
-    ("word", "script"),
-    [
-        ("bank", "Latin"), ("É", "Latin"), ("ｂａｎｋ", "Latin"), ("말", "Hangul"),
-        ("ᄒ", "Hangul"), ("ﾡ", "Hangul"), ("ｶﾀｶﾅ", "Katakana"), ("銀行", "Han"),
-        ("банк", "Cyrillic"), ("3말", "Hangul"), ("…", ""), ("2022", ""), ("", ""),
-    ],
-)  # fmt: skip
-def test_the_first_letter_decides_the_script(word, script):
-    assert script_of(word) == script
-    assert has_letter(word) == bool(script)

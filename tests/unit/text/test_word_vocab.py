@@ -50,19 +50,6 @@ def test_bad_words_are_refused(words, message):
         WordVocab(words)
 
 
-def test_a_file_is_written_whole_or_not_at_all(vocab, tmp_path, monkeypatch):
-    path = tmp_path / "deep" / "vocab.txt"
-    vocab.write(path)
-    assert path.read_bytes().decode() == "<S>\n</S>\n<UNK>\nthe\n눈\n"
-    assert WordVocab.read(path) == vocab
-    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        WordVocab(SPECIALS).write(path)
-    monkeypatch.undo()
-    assert WordVocab.read(path) == vocab
-    assert os.listdir(path.parent) == ["vocab.txt"]
-
-
 @pytest.mark.parametrize("blank", ["\u3000", "\xa0", "\u2028", "\u2029", "\x85", "\u2003\u3000"])
 def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path, blank):
     path = tmp_path / "vocab.txt"
@@ -90,17 +77,6 @@ def test_damaged_files_name_file_and_place(tmp_path, content, message):
         WordVocab.read(path)
     with pytest.raises(FileNotFoundError, match=r"no\.txt"):
         WordVocab.read(tmp_path / "no.txt")
-
-
-def test_counts_fall_and_ties_go_by_word():
-    with WordCounter() as counter:
-        counter.add(["b", "a", "c", "b"])
-        counter.add(["c", "나", "가"])
-        assert counter.num_words == 7
-        assert counter.most_common() == [("b", 2), ("c", 2), ("a", 1), ("가", 1), ("나", 1)]
-        assert counter.most_common(max_size=3) == [("b", 2), ("c", 2), ("a", 1)]
-        assert counter.most_common(min_count=2) == [("b", 2), ("c", 2)]
-        assert counter.most_common(max_size=0) == []
 
 
 def test_specials_and_impossible_lines_are_not_counted_as_words():

@@ -1,6 +1,7 @@
 """What a tokenizer is, the plainest one, and what tokenizers share."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from elmokit.text.normalization import Normalization, normalize, normalized_tokens
@@ -11,7 +12,8 @@ class Tokenizer(Protocol):
     """Splits text into tokens, which are never empty and contain no white space.
 
     A tokenizer that can still produce the tokens of earlier versions has a class method
-    ``of_version(version)``, which returns such a tokenizer, or None for other versions.
+    ``of_version(version)``, which returns such a tokenizer, or None for other versions. One that
+    is faster with many texts has a method ``sentences_batch(texts)``, an iterator of `sentences`.
     """
 
     name: str
@@ -26,17 +28,9 @@ class Tokenizer(Protocol):
         ...
 
 
-@runtime_checkable
-class BatchTokenizer(Tokenizer, Protocol):
-    """A tokenizer with a fast path for many texts."""
-
-    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]: ...
-
-
 def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list[list[str]]]:
-    if isinstance(tokenizer, BatchTokenizer):
-        return tokenizer.sentences_batch(texts)
-    return map(tokenizer.sentences, texts)
+    split_many = getattr(tokenizer, "sentences_batch", partial(map, tokenizer.sentences))
+    return split_many(texts)
 
 
 def normalized_sentences(

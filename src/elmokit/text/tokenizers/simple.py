@@ -166,10 +166,6 @@ class Rules:
     def patterns(self) -> Patterns:
         return _patterns_of(self.version, self.language)
 
-    @functools.cached_property
-    def dotted(self) -> frozenset[str]:
-        return self.language.titles | self.language.references | self.language.abbreviations
-
     def take_apart(self, chunk: str) -> _Chunk:
         if _is_ascii_word(chunk) and chunk.lower() not in self.language.contractions:
             return _Chunk((chunk,), 0, (chunk,))
@@ -197,7 +193,7 @@ class Rules:
         word, mark = chunk[:-1], chunk[-1]
         if not word:
             return (chunk,)
-        is_part = mark == "." and (self.language.has_ordinals or word in self.dotted)
+        is_part = mark == "." and (self.language.has_ordinals or word in self.language.dotted)
         if mark in _MARKS and len(word) > 1 and _is_ascii_word(word) and not is_part:
             return (*self._split_word(word), mark)
         tokens: list[str] = []
@@ -303,7 +299,7 @@ _MARKS = frozenset('.,;:?!")]')
 @functools.cache
 def rules_of(version: str) -> Rules:
     number, _, code = version.partition(", ")
-    return Rules(version, data.LANGUAGES["en" if number in ("1", "2") else code])
+    return Rules(version, data.language_of("en" if number in ("1", "2") else code))
 
 
 def _is_ascii_word(text: str) -> bool:
@@ -311,7 +307,7 @@ def _is_ascii_word(text: str) -> bool:
 
 
 def _patterns_of(version: str, language: data.Language) -> Patterns:
-    is_english, has_ordinals = language is data.LANGUAGES["en"], language.has_ordinals
+    is_english, has_ordinals = language == data.language_of("en"), language.has_ordinals
     number_suffix = r"['’]s(?!\w)" if is_english else r"['’][^\W\d_]\w*"
     clitic_alone = r"(?i:['’](?:s|m|d|ll|re|ve|em|n)|(?<!\w)n['’]t)(?!\w)" if is_english else _NEVER
     elision_alone = rf"(?<!\w)(?i:{language.elisions})(?!\w)" if language.elisions else _NEVER
@@ -322,14 +318,13 @@ def _patterns_of(version: str, language: data.Language) -> Patterns:
     han = r"\u2e80-\u2fdf\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     hiragana = r"\u3041-\u309f"
     katakana = r"\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
-    dotted = language.titles | language.references | language.abbreviations
     token = rf"""
         (?:https?|ftp|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?'’)\]}}…] | www\.[\w-]+[^\s<>"“”]*[\w/]
       | [\w.+%-]{{0,63}}[\w%]@\w[\w-]*(?:\.[\w-]+)*                  # addresses
       | (?<!\w)[@#](?=\w*[^\W\d_])\w+                              # mentions, hashtags
       | (?<!\w)(?:[:;=]['’]?-?[()\[\]DPpOo|/\\]+|\(:|<3|\^_+\^)(?![\w.])        # emoticons
       | (?<![\w.])(?:[^\W\d_]\.){{2,}}(?!\w)                       # U.S. e.g.
-      | (?<![\w.])(?:{_any_of(dotted)})\.(?![\w.])                 # Dr. Inc.
+      | (?<![\w.])(?:{_any_of(language.dotted)})\.(?![\w.])                 # Dr. Inc.
       | {ordinal}                                                  # 3. Mai
       | (?<![\w.])[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\.(?![\w.'’"])                  # J.
       | (?:\d{{1,4}}-)?\d{{3}}-(?:\d{{3,4}}-)?\d{{4}}(?!\w)        # telephone numbers

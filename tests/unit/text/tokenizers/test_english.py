@@ -15,16 +15,6 @@ def test_tokens_are_those_of_moses_without_escapes(tokenizer):
     assert " ".join(tokens) == "Mary 's 15-year-old didn 't pay $ 5.50 & [ left ] ."
 
 
-def test_versions_are_named(tokenizer):
-    assert tokenizer.version.startswith("2, sacremoses ")
-    assert ", pysbd " in tokenizer.version
-    earlier = EnglishTokenizer.of_version(tokenizer.version.removeprefix("2, "))
-    assert earlier is not None
-    assert earlier.version == tokenizer.version.removeprefix("2, ")
-    assert earlier.sentences("It left. ♬ Hello!") == [["It", "left", "."]]
-    assert EnglishTokenizer.of_version(tokenizer.version) is None
-
-
 @pytest.mark.parametrize("sign", "ȸȹ∮∯☄☇☈☉☝♨♬♭&ᓰ☎□")
 def test_no_sign_loses_its_sentence(tokenizer, sign):
     for text in (f"{sign} Hello there", f"I like {sign} songs. They sing.", f"He left.{sign} She!"):

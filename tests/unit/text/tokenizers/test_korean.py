@@ -1,6 +1,5 @@
 import pytest
 
-from elmokit.text.tokenizers import korean
 from elmokit.text.tokenizers.korean import KoreanTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
@@ -14,11 +13,6 @@ def tokenizer():
 def test_contracted_forms_are_undone(tokenizer):
     assert " ".join(tokenizer.tokenize("나는 학교에 갔다.")) == "나 는 학교 에 가 었 다 ."
     assert tokenizer.tokenize("예쁜 꽃") == ["예쁘", "ㄴ", "꽃"]
-
-
-def test_sentences_without_punctuation_and_lines(tokenizer):
-    sentences = tokenizer.sentences("그는 집에 갔어요 나는 안 갔어요\n\n끝이다")
-    assert [sentence[0] for sentence in sentences] == ["그", "나", "끝"]
 
 
 def test_the_batch_path_gives_the_same(tokenizer, monkeypatch):
@@ -42,10 +36,3 @@ def test_version_1_took_them_apart(tokenizer):
     earlier = build_tokenizer(TokenizerConfig(name="korean", version="kiwipiepy 0.24.1"))
     assert earlier.tokenize("ᄒᆞᆫ글") == ["ㅎᆞㄴ글"]
     assert earlier.tokenize("나는 학교에 갔다.") == tokenizer.tokenize("나는 학교에 갔다.")
-
-
-@pytest.mark.parametrize("text", ["옛말 ᄒᆞᆫ글ᄋᆞ와 나랏〮말ᄊᆞ미", "ᄒᆞᆫᄒᆞᆫ", "말, ᄊᆞ미! 뒤ᄊᆞ"])
-def test_words_of_old_hangul_are_found_whole(text):
-    found = [match.span() for match in korean._FIND_OLD_HANGUL.finditer(text)]
-    assert found == [match.span() for match in korean._OLD_HANGUL_WORD.finditer(text)]
-    assert found

@@ -1,11 +1,7 @@
-import logging
-
 import pytest
 
 from elmokit.errors import ConfigError
-from elmokit.text.tokenizers import registry as tokenizers
 from elmokit.text.tokenizers.protocol import (
-    WhitespaceTokenizer,
     cut_long_text,
 )
 from elmokit.text.tokenizers.registry import (
@@ -13,13 +9,6 @@ from elmokit.text.tokenizers.registry import (
     build_tokenizer,
     tokenizer_for_model,
 )
-
-
-def test_whitespace_keeps_tokens_and_lines():
-    tokenizer = WhitespaceTokenizer()
-    assert tokenizer.tokenize(" don't  (split)\tme\u00a0! ") == ["don't", "(split)", "me", "!"]
-    assert tokenizer.sentences("a b\r\n\nc\x85d\u2028e\n") == [["a", "b"], ["c", "d", "e"]]
-    assert tokenizer.sentences("") == []
 
 
 def test_a_language_is_a_version_of_simple():
@@ -32,19 +21,6 @@ def test_a_language_is_a_version_of_simple():
         build_tokenizer("simple:xx")
     with pytest.raises(ConfigError, match=r"'korean:de'"):
         build_tokenizer("korean:de")
-
-
-def test_another_version_is_warned_about_once(caplog):
-    tokenizers._warn_of_version.cache_clear()
-    config = TokenizerConfig(name="simple", version="0")
-    with caplog.at_level(logging.WARNING):
-        build_tokenizer(config)
-        build_tokenizer(config)
-        build_tokenizer(TokenizerConfig(name="simple", version=build_tokenizer("simple").version))
-        build_tokenizer(TokenizerConfig(name="simple"))
-    (message,) = caplog.messages
-    for part in ("'simple'", "'0'", "'3'"):
-        assert part in message
 
 
 class TestOfAModel:
