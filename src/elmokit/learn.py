@@ -10,23 +10,13 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
+from elmokit.cli.commands import pretrain as pretraining
+from elmokit.cli.commands.train import train as train_command
 from elmokit.cli.options import as_settings
-from elmokit.cli.output import TaskListeners, progress_bar, watch_training
-from elmokit.config import from_dict
 from elmokit.errors import InputError
-from elmokit.tasks.formats.reading import find_split
-from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import TaskRunConfig
+from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import train_task
 from elmokit.text.given_sentences import check_text
-from elmokit.text.sentences import Workers
-from elmokit.text.word_vocab import WordVocab
-from elmokit.training.pretraining.finetune import finetune as finetune_run
-from elmokit.training.pretraining.presets import finetune_config, pretrain_config
-from elmokit.training.pretraining.run import RunOptions
-from elmokit.training.pretraining.run import pretrain as pretrain_run
-from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 AnyPath = str | os.PathLike[str]
@@ -70,17 +60,14 @@ def pretrain(
     Raises:
         InputError, ConfigError, FileExistsError, FileNotFoundError: as the command says.
     """
-    own = as_settings({"text.tokenizer.name": tokenizer})
-    config = pretrain_config(preset, overrides=[*own, *_overrides(settings)])
     with _files(output, corpus, valid) as (texts, held_out):
-        options = RunOptions(
-            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=held_out,
-            vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
-            workers=Workers(workers),
+        pretraining.pretrain(
+            texts, output=Path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
+            epochs=epochs, tokens=tokens, valid=held_out,
+            vocab=None if vocab is None else Path(vocab),
+            set_=as_settings(settings or {}), resume=resume, device=device, workers=workers,
         )  # fmt: skip
-        with watch_training("training", options) as watched:
-            result = pretrain_run(config, texts, Path(output), watched)
-    return load_model(result.model_dir)
+    return load_model(output)
 
 
 def finetune(
@@ -102,15 +89,13 @@ def finetune(
     ``model`` is a directory or a name; the other arguments are those of `pretrain`. Perplexities
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
-    config = finetune_config(overrides=_overrides(settings))
     with _files(output, corpus, valid) as (texts, held_out):
-        options = RunOptions(
-            limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=held_out,
-            resume=resume, device=device, workers=Workers(workers),
+        pretraining.finetune(
+            str(model), texts, output=Path(output), minutes=minutes, epochs=epochs, tokens=tokens,
+            valid=held_out, set_=as_settings(settings or {}), resume=resume, device=device,
+            workers=workers,
         )  # fmt: skip
-        with watch_training("fine-tuning", options) as watched:
-            result = finetune_run(config, str(model), texts, Path(output), watched)
-    return load_model(result.training.model_dir)
+    return load_model(output)
 
 
 def train(
@@ -119,11 +104,11 @@ def train(
     output: AnyPath,
     *,
     model: AnyPath | None = None,
-    embeddings: str = "elmo",
+    embeddings: EmbeddingKind | None = None,
     vectors: AnyPath | None = None,
     epochs: int | None = None,
     minutes: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -135,33 +120,22 @@ def train(
         data: Directory with one train… and one dev… file.
         output: New directory of the run.
         model: Directory or name of the biLM; default: the English one.
-        embeddings: Word inputs, as ``--embeddings``.
+        embeddings: Word inputs, as ``--embeddings``; default: elmo.
         vectors: File of static vectors.
         epochs: At most.
         minutes: Longest time of training and scoring.
-        seed: Of weights, order and dropout.
+        seed: Of weights, order and dropout; default: 0.
         settings: As ``--set``: dotted names and values.
         resume: Go on with an unfinished run.
         device: ``auto``, ``cpu`` or ``cuda``.
     """
-    suffixes = find_task(task).suffixes
-    train_path, dev_path = (find_split(Path(data), name, suffixes) for name in ("train", "dev"))
-    limits = {"seed": seed} | ({} if epochs is None else {"epochs": epochs})
-    own = {"task": task, "inputs": {"embeddings": embeddings}, "train": limits}
-    config = from_dict(TaskRunConfig, own, source="the arguments", overrides=_overrides(settings))
-    with progress_bar("layers") as update:
-        shown = TaskListeners(update)
-        train_task(
-            config, train_path, dev_path, Path(output), model=None if model is None else str(model),
-            vectors=None if vectors is None else Path(vectors), device=device, resume=resume,
-            minutes=minutes, on_step=shown.on_step, on_epoch=shown.on_epoch,
-            on_layers=lambda done, total: update(done, total=total, description="layers"),
-        )  # fmt: skip
+    train_command(
+        task, output=Path(output), data=Path(data), model=None if model is None else str(model),
+        embeddings=embeddings, vectors=None if vectors is None else Path(vectors),
+        epochs=epochs, minutes=minutes, seed=seed, set_=as_settings(settings or {}),
+        resume=resume, device=device,
+    )  # fmt: skip
     return TaskRun.load(output, device=device)
-
-
-def _overrides(settings: Mapping[str, Any] | None) -> list[str]:
-    return as_settings(settings or {})
 
 
 @contextmanager

@@ -13,17 +13,12 @@ from ..builders.embedding_models import toy_model
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(os.name != "posix", reason="needs limits")]
 
-WORK = {
-    "embed": ("elmokit.embed.job", "embed_lines"),
-    "vocab": ("elmokit.text.word_counter", "build_vocab"),
-}
-OUTPUTS = {"embed": "out.h5", "vocab": "vocab.txt"}
 BEFORE = """
-import h5py, importlib, os, resource
+import h5py, os, resource
 from pathlib import Path
 import elmokit.embed.formats.hdf5  # Python can crash when it compiles a module without memory
-module = importlib.import_module({module!r})
-work = module.{name}
+from elmokit.embed import job
+work = job.embed_lines
 def take_all():  # what the process has got already and does not use
     taken = []
     try:
@@ -34,7 +29,7 @@ def take_all():  # what the process has got already and does not use
 def denied(*arguments, **options):
     {limit}
     return work(*arguments, **options)
-module.{name} = denied
+job.embed_lines = denied
 """
 LIMITS = {
     "full disk": ("resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))", 1, "largest file size"),
@@ -61,35 +56,24 @@ def folder():
         toy_model().save(folder / "model")
         (folder / "text.txt").write_text("I sat by the bank of a river .\n" * 300)
         (folder / "out").mkdir()
-        for output in OUTPUTS.values():
-            (folder / "out" / output).write_bytes(b"old")
+        (folder / "out" / "out.h5").write_bytes(b"old")
         yield folder
 
 
-def run(command, folder, before):
-    model = ("--model", folder / "model") if command == "embed" else ()
-    output = folder / "out" / OUTPUTS[command]
-    process = start_elmokit(
-        command, folder / "text.txt", *model, "-o", output, "--overwrite", before=before,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    _, message = process.communicate(timeout=300)
-    assert "Traceback" not in message, message
-    return process.returncode, message
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
-@pytest.mark.parametrize(
-    ("command", "denied"), [*(("embed", one) for one in LIMITS), ("vocab", "full disk")]
-)
-def test_what_the_system_denies_is_told_and_old_files_stay(command, denied, folder):
+@pytest.mark.parametrize("denied", LIMITS)
+def test_what_the_system_denies_is_told_and_old_files_stay(denied, folder):
     if denied == "nobody's folder" and os.geteuid() != 0:
         pytest.skip("only root can become nobody")
     limit, code, told = LIMITS[denied]
-    module, name = WORK[command]
-    before = BEFORE.format(module=module, name=name, limit=limit)
-    returned, message = run(command, folder, before)
-    assert (returned, told in message) == (code, True), message
-    assert (folder / "out" / OUTPUTS[command]).read_bytes() == b"old"
-    left = {path.name for path in (folder / "out").iterdir()} - set(OUTPUTS.values())
-    assert left <= {"out.h5.parts"}  # what is safe of it, for --resume
+    process = start_elmokit(
+        "embed", folder / "text.txt", "--model", folder / "model", "-o", folder / "out/out.h5",
+        "--overwrite", before=BEFORE.format(limit=limit), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, message = process.communicate(timeout=300)
+    assert (process.returncode, told in message) == (code, True), message
+    assert "Traceback" not in message
+    assert (folder / "out/out.h5").read_bytes() == b"old"
+    left = {path.name for path in (folder / "out").iterdir()}
+    assert left <= {"out.h5", "out.h5.parts"}  # what is safe of it, for --resume

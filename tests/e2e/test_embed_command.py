@@ -98,9 +98,3 @@ def test_killed_at_the_worst_moments_and_resumed(model, text, tmp_path):
     assert sorted(got) == sorted(expected) == list(range(400))
     for key, array in expected.items():
         np.testing.assert_array_equal(got[key], array)
-
-
-def test_bench_measures_every_precision(model, text):
-    arguments = ("bench", model, text, "--seconds", 0.1, "--threads", 1)
-    report = json.loads(elmokit(*arguments, "--json").stdout)
-    assert {speed["precision"] for speed in report["speeds"]} == {"fp32", "bf16", "int8"}

@@ -1,4 +1,4 @@
-"""`elmokit serve` as a process, asked by the clients that people use."""
+"""`elmokit serve`, asked by the clients that people use, and `explore`, as processes."""
 
 import json
 import os
@@ -14,27 +14,13 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 
-from ..builders.command_line import elmokit, start_elmokit
+from ..builders.command_line import start_elmokit
 from ..builders.live_server import until
-from ..builders.task_models import toy_model
 
 pytestmark = pytest.mark.e2e
 
 TEXTS = ["I sat by the bank .", "배 를 타고 갔다 ."]
 KEY = "a-key"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("serve")
-    toy_model().save(folder / "toy")
-    for split in ("train", "dev"):
-        (folder / f"{split}.tsv").write_text("text\tlabel\nby the river\tgood\nI sat\tbad\n")
-    elmokit(
-        "train", "sentiment", "--data", folder, "--model", folder / "toy", "-o", folder / "run",
-        "--layer-cache", folder / "layers", "--set", "train.epochs=1",
-    )  # fmt: skip
-    return folder
 
 
 def start(*arguments, key=KEY, before=""):
@@ -47,13 +33,13 @@ def start(*arguments, key=KEY, before=""):
         env=environment, before=before,
     )  # fmt: skip
     said = json.loads(process.stdout.readline())
-    assert said["model"] == "toy"
+    assert said["model"] == "model"
     return process, said["url"]
 
 
 @pytest.fixture(scope="module")
-def url(folder):
-    process, url = start("--model", folder / "toy", "--task", f"mood={folder / 'run'}")
+def url(shared):
+    process, url = start("--model", shared / "model", "--task", f"mood={shared / 'run'}")
     with process:
         yield url
         process.send_signal(signal.SIGTERM)
@@ -61,8 +47,8 @@ def url(folder):
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
-    vectors = Embedder.load(folder / "toy").embed_sentences(TEXTS)
+def expected(shared):
+    vectors = Embedder.load(shared / "model").embed_sentences(TEXTS)
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -70,19 +56,19 @@ def test_openai(url, expected):
     openai = pytest.importorskip("openai")
     with openai.OpenAI(base_url=f"{url}v1", api_key=KEY, max_retries=0) as client:
         for options in ({}, {"encoding_format": "float"}):
-            answer = client.embeddings.create(model="toy", input=TEXTS, **options)
+            answer = client.embeddings.create(model="model", input=TEXTS, **options)
             found = np.array([one.embedding for one in answer.data])
             assert np.abs(found - expected).max() < 1e-6
             assert answer.usage.total_tokens == 11
-        assert [one.id for one in client.models.list()] == ["toy"]
+        assert [one.id for one in client.models.list()] == ["model"]
         with pytest.raises(openai.NotFoundError, match="There is no model"):
             client.embeddings.create(model="text-embedding-3-small", input="a")
         with pytest.raises(openai.UnprocessableEntityError, match="dimensions") as refused:
-            client.embeddings.create(model="toy", input="a", dimensions=5)
+            client.embeddings.create(model="model", input="a", dimensions=5)
         assert refused.value.param == "dimensions"
     with openai.OpenAI(base_url=f"{url}v1", api_key="wrong", max_retries=0) as client:
         with pytest.raises(openai.AuthenticationError) as refused:
-            client.embeddings.create(model="toy", input="a")
+            client.embeddings.create(model="model", input="a")
         assert refused.value.code == "invalid_api_key"
 
 
@@ -95,8 +81,8 @@ def test_inference_client(url, expected):
         client.feature_extraction("")
 
 
-def test_other_machines_without_a_key_are_warned_of(folder):
-    process, url = start("--model", folder / "toy", "--host", "0.0.0.0", key=None)
+def test_other_machines_without_a_key_are_warned_of(shared):
+    process, url = start("--model", shared / "model", "--host", "0.0.0.0", key=None)
     with process:
         found = urlsplit(url)
         assert found.hostname == "0.0.0.0"
@@ -107,8 +93,8 @@ def test_other_machines_without_a_key_are_warned_of(folder):
         assert "--api-key" in process.stderr.read()
 
 
-def test_a_signal_ends_it_after_the_answer_and_nothing_sent_is_printed(folder):
-    process, url = start("--model", folder / "toy")
+def test_a_signal_ends_it_after_the_answer_and_nothing_sent_is_printed(shared):
+    process, url = start("--model", shared / "model")
     assert urlsplit(url).hostname == "127.0.0.1"
     key = {"Authorization": f"Bearer {KEY}"}
     texts = ["the bank of a river " * 80, "Zyxwv! <s>", "Zyxwv" * 40, "쀓 쀓 쀓"] * 50
@@ -132,13 +118,12 @@ def test_a_signal_ends_it_after_the_answer_and_nothing_sent_is_printed(folder):
         assert process.stderr.read() == ""
 
 
-def test_a_second_signal_ends_it_at_once(folder):
+def test_a_second_signal_ends_it_at_once(shared):
     process, url = start(
-        "--model", folder / "toy",
-        before="import time, elmokit.web.api.batcher, elmokit.web.api.computations\n"
+        "--model", shared / "model",
+        before="import time, elmokit.web.api.computations\n"
         "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
-        "elmokit.web.api.computations.Embedding.compute = compute\n"
-        "elmokit.web.api.batcher.Batcher.measure = lambda *_: None",
+        "elmokit.web.api.computations.Embedding.compute = compute\n",
     )  # fmt: skip
 
     def ask():
@@ -160,3 +145,25 @@ def test_a_second_signal_ends_it_at_once(folder):
         assert process.wait(20) == 128 + signal.SIGINT
         assert process.stderr.read() == ""
         assert isinstance(asked.exception(), OSError)
+
+
+def test_explore_serves_until_it_is_interrupted(shared, tmp_path):
+    runs = [tmp_path / name for name in ("a/x", "b/x", "c/x-1", "c/x-2")]
+    for one in runs:
+        one.mkdir(parents=True)
+        (one / "metrics.jsonl").touch()
+    options = (word for one in runs for word in ("--run", one))
+    process = start_elmokit(
+        "explore", "-m", shared / "model", "--port", 0, *options,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    url = next(line for line in process.stderr if line.startswith("http")).split()[0]
+    assert urlsplit(url).hostname == "127.0.0.1"
+    with urllib.request.urlopen(f"{url}explorer.json", timeout=20) as answer:
+        found = json.load(answer)
+    assert [entry["name"] for entry in found["models"]] == ["model"]
+    assert [entry["name"] for entry in found["runs"]] == ["x", "x-2", "x-1", "x-2-2"]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert errors == ""

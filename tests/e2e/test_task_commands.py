@@ -7,8 +7,6 @@ import time
 
 import pytest
 
-from elmokit.files.sources import file_sha256
-
 from ..builders.command_line import elmokit, start_elmokit
 
 pytestmark = pytest.mark.e2e
@@ -23,18 +21,6 @@ def folder(shared):
         "--set", "train.learning_rate=0.01",
     )  # fmt: skip
     return shared
-
-
-def test_a_trained_run_is_scored(folder):
-    done = elmokit("evaluate", folder / "trained", folder / "data" / "dev.tsv", "--json")
-    found = {"correct": 2, "predicted": 2, "gold": 2}
-    perfect = {"precision": 100.0, "recall": 100.0, "f1": 100.0, **found}
-    scored = json.loads(done.stdout)
-    assert scored.pop("metadata")["run_sha256"] == file_sha256(folder / "trained/model.safetensors")
-    assert scored == {
-        "metric": "accuracy", "value": 100.0, "examples": 4,
-        "by_label": {"bad": perfect, "good": perfect},
-    }  # fmt: skip
 
 
 def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):

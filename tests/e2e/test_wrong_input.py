@@ -4,6 +4,8 @@ import socket
 
 import pytest
 
+from elmokit.corpus.shards import write_shards
+
 from ..builders.command_line import elmokit
 
 pytestmark = pytest.mark.e2e
@@ -16,6 +18,7 @@ EXPLORE = "explore -m MODEL"
 ROWS = {
     "bench nothing text.txt": "nothing",
     "convert nothing out": "nothing",
+    "convert MODEL MODEL --overwrite": "is read by this command",
     "demo --language fr": "'fr'",
     "embed bad.txt -o o.h5 -m MODEL": "bad.txt, line 2",
     "embed text.txt -o old.h5 -m none": "old.h5 exists already",
@@ -71,7 +74,16 @@ ROWS = {
     "train pos -o x --embeddings glove": "--embeddings",
     "train pos --data x -o m --seed 1 --set train.seed=2": "train.seed=2",
     "train ner --data x -o m --columns word=1,tag=3 --set columns.tag=2": "columns.tag=2",
+    "vocab": "vocab needs",
+    "vocab -o v.txt --check v.txt": "vocab needs",
+    "vocab text.txt -o v.txt --min-count 100": "100 times",
+    "vocab text.txt -o v.txt --max-characters 20": "--max-characters",
+    "vocab text.txt -o v.txt --tokenizer moses": "'moses'",
+    "vocab text.txt --check text.txt --max-size 3": "--max-size",
+    "vocab --check none.txt": "none.txt",
+    "vocab text.txt -o text.txt --overwrite": "text.txt is read by this command",
     "vectors none.txt -o v.bin": "'none.txt'",
+    "vectors shards -o v.bin": "shard-00000.bin: damaged",
     "vectors utf16.txt -o v.bin": "utf16.txt",
     f"{VECTORS} --buckets 9": "--kind fasttext",
     "vectors few.txt -o few.txt --overwrite": "few.txt",
@@ -96,7 +108,9 @@ def folder(shared, tmp_path_factory):
     }.items():  # fmt: skip
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
-    (folder / "empty").mkdir()
+    write_shards([["by", "the", "river"]] * 20, folder / "shards", metadata={"sources": []})
+    shard = folder / "shards/shard-00000.bin"
+    shard.write_bytes(shard.read_bytes()[:-1] + b"\xff")
     return folder
 
 

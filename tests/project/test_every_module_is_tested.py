@@ -33,7 +33,7 @@ def untested(modules):
     for path in set(TESTS.rglob("*.py")) - {Path(__file__)}:
         text = path.read_text(encoding="utf-8")
         named |= names_in(text)
-        for command in re.findall(r'\(\s*"([a-z][a-z-]+)",', text):
+        for command in re.findall(r'(?:\(\s*|^    )"([a-z][a-z-]+)(?:",| )', text, re.MULTILINE):
             named.add(f"elmokit.cli.commands.{command.replace('-', '_')}")
     used = set().union(*(names_in(modules[name]) for name in named & modules.keys()))
     return [

@@ -10,7 +10,6 @@ import inspect
 import re
 import sys
 import time
-from codecs import lookup
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +21,14 @@ from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli import options
 from elmokit.cli.options import prepare_threads
-from elmokit.cli.output import is_main_process, is_user_error, open_standard_streams, print_error
+from elmokit.cli.output import (
+    Result,
+    emit_json,
+    is_main_process,
+    is_user_error,
+    open_standard_streams,
+    print_error,
+)
 from elmokit.errors import needs_torch
 
 COMMANDS = (
@@ -33,9 +39,10 @@ COMMANDS = (
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
-    "tokenize": "trace", "perplexity": "surprisal", "predict-word": "predict", "distil": "vectors",
-    "merge": "embed", "bench": "embed", "evaluate": "predict", "neighbors": "probe",
-    "weights": "probe", "plot": "pretrain", "track": "pretrain", "cache": "info",
+    "tokenize": "trace", "finetune": "pretrain", "perplexity": "surprisal",
+    "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
+    "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
+    "plot": "pretrain", "track": "pretrain", "bench": "embed", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0
@@ -61,6 +68,21 @@ class _Command(TyperCommand):
                 )
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> None:
+        """Run the command and print its result."""
+        result = super().invoke(ctx)
+        if not isinstance(result, Result):
+            return
+        if ctx.params.get("json", ctx.meta.get("json")):
+            emit_json(result.data)
+        else:
+            for line in result.lines:
+                typer.echo(line)
+            if result.note:
+                typer.echo(result.note, err=True)
+        if result.exit_code:
+            raise typer.Exit(result.exit_code)
+
 
 class _LazyCommands(dict[str, Any]):
     """Maps names to commands; imports a command on first lookup."""
@@ -74,9 +96,7 @@ class _LazyCommands(dict[str, Any]):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Import the command as ``self[name]`` does."""
-        if name not in self:
-            return default
-        return self[name]
+        return self[name] if name in self else default  # noqa: SIM401 (calls `get`)
 
 
 class _Group(TyperGroup):
@@ -120,7 +140,7 @@ class _Group(TyperGroup):
 
 
 def _build(function: Callable[..., Any]) -> Any:
-    """Turn a function into a command with `--debug`.
+    """Turn a function into a command with `--json` and `--debug`.
 
     What an option does stands in the ``Args:`` of the docstring, or in `elmokit.cli.options` if it
     is the same in several commands. A type or a default says the rest, or an ``Annotated`` type.
@@ -129,7 +149,9 @@ def _build(function: Callable[..., Any]) -> Any:
     entries = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", arguments, re.MULTILINE)
     helps = {name: re.sub(r"\s+", " ", entry) for name, entry in entries}
     hints = get_type_hints(function)
-    command, debug = (_as_command(f, text) for f in (function, _only_debug))
+    command, shared = (_as_command(f, text) for f in (function, _shared_by_all))
+    own = {parameter.name for parameter in command.params}
+    command.params.extend(p for p in shared.params if p.name not in own)
     for parameter in command.params:
         own_help = helps.get(parameter.name, parameter.help)
         parameter.help = own_help or options.SHARED_HELP.get(parameter.name)
@@ -137,8 +159,6 @@ def _build(function: Callable[..., Any]) -> Any:
             parameter.metavar = parameter.metavar or "FILE"
         if parameter.default is False:  # a flag that is not set needs no negation
             parameter.secondary_opts = []
-    known = {parameter.name for parameter in command.params}
-    command.params.extend(p for p in debug.params if p.name not in known)
     return command
 
 
@@ -146,8 +166,8 @@ def _holds_path(hint: Any) -> bool:
     return hint is Path or any(map(_holds_path, get_args(hint)))
 
 
-def _only_debug(*, debug: options.DebugOption = False) -> None:
-    """Declare the option that every command gets."""
+def _shared_by_all(*, json: options.JsonOption = False, debug: options.DebugOption = False) -> None:
+    """Declare the options that every command gets; one that prints its own JSON has its own."""
 
 
 def _as_command(function: Callable[..., Any], text: str) -> Any:
@@ -198,13 +218,6 @@ def main() -> None:
     """Run a command; `elmokit.__main__` is the entry point."""
     open_standard_streams()
     prepare_threads()
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            # an ASCII stream gets UTF-8, as Typer would write to it, but past the checks of
-            # `open_standard_streams`; others get escapes of the characters that they lack
-            is_ascii = lookup(stream.encoding).name == "ascii"
-            reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
     try:
         app(prog_name="elmokit")
     finally:

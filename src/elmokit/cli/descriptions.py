@@ -82,7 +82,11 @@ def _described_file(path: Path) -> Description:
         return _vectors(path)
     except FormatError as error:
         with suppress(FormatError):
-            return _vocabulary(path)
+            vocab = WordVocab.read(path)
+            return {
+                "kind": "vocabulary", "hash": vocab.sha256, "bytes": path.stat().st_size,
+                "words": len(vocab), "first_words": vocab.words[:10],
+            }  # fmt: skip
         advice = _NOT_OURS
         if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
             advice = f"Describe its directory: `elmokit info {quoted(path.parent)}`."
@@ -92,12 +96,8 @@ def _described_file(path: Path) -> Description:
 
 
 def _file(path: Path, metadata: Description) -> Description:
-    return {
-        "kind": metadata.pop("kind", EMBEDDINGS),
-        "version": metadata.pop("elmokit_version", ""),
-        "bytes": path.stat().st_size,
-        **metadata,
-    }
+    kind, version = metadata.pop("kind", EMBEDDINGS), metadata.pop("elmokit_version", "")
+    return {"kind": kind, "version": version, "bytes": path.stat().st_size, **metadata}
 
 
 def _vectors(path: Path) -> Description:
@@ -106,53 +106,31 @@ def _vectors(path: Path) -> Description:
     vectors = read_vectors(path)
     if not vectors.words:
         raise FormatError(f"{path} contains no word vectors.")
+    made.pop("words", None)
     return {
-        "kind": "word vectors",
-        "version": made.pop("elmokit_version", ""),
-        "hash": file_sha256(path),
-        "bytes": path.stat().st_size,
-        "words": len(vectors.words),
-        "dim": vectors.dim,
-        **{key: value for key, value in made.items() if key != "words"},
-    }
-
-
-def _vocabulary(path: Path) -> Description:
-    vocab = WordVocab.read(path)
-    return {
-        "kind": "vocabulary",
-        "hash": vocab.sha256,
-        "bytes": path.stat().st_size,
-        "words": len(vocab),
-        "first_words": vocab.words[:10],
-    }
+        "kind": "word vectors", "version": made.pop("elmokit_version", ""),
+        "hash": file_sha256(path), "bytes": path.stat().st_size,
+        "words": len(vectors.words), "dim": vectors.dim, **made,
+    }  # fmt: skip
 
 
 def _model(directory: Path) -> Description:
     config, model = read_config(directory), read_bilm(directory)
+    characters = model.config.char_vocab
     return {
-        "kind": "model",
-        "version": config.elmokit_version,
-        "hash": model.model_hash(),
-        "layers": model.num_layers,
-        "dim": model.output_dim,
-        "parameters": model.num_parameters(),
-        "target_words": model.num_target_words,
+        "kind": "model", "version": config.elmokit_version, "hash": model.model_hash(),
+        "layers": model.num_layers, "dim": model.output_dim,
+        "parameters": model.num_parameters(), "target_words": model.num_target_words,
         "bytes": (directory / WEIGHTS_NAME).stat().st_size,
-        "tokenizer": to_dict(model.tokenizer),
-        "normalization": model.config.char_vocab.normalization,
-        "max_characters": model.config.char_vocab.max_characters,
-        "training": model.training_metadata,
-    }
+        "tokenizer": to_dict(model.tokenizer), "normalization": characters.normalization,
+        "max_characters": characters.max_characters, "training": model.training_metadata,
+    }  # fmt: skip
 
 
 def _training_run(directory: Path) -> Description:
     record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["config"])
-    return {
-        "kind": "unfinished training run",
-        "version": record.pop("elmokit_version", ""),
-        **record,
-    }
+    version = record.pop("elmokit_version", "")
+    return {"kind": "unfinished training run", "version": version, **record}
 
 
 def _task_run(directory: Path) -> Description:
@@ -163,13 +141,10 @@ def _task_run(directory: Path) -> Description:
         metadata = {"held_out" if key == "dev" else key: metadata[key] for key in metadata}
     weights = directory / WEIGHTS_FILE
     return {
-        "kind": "task run",
-        "version": metadata.pop("elmokit_version", ""),
-        "task": metadata["config"].get("task"),
-        "hash": run_hash(directory),
-        "bytes": weights.stat().st_size if weights.is_file() else None,
-        **metadata,
-    }
+        "kind": "task run", "version": metadata.pop("elmokit_version", ""),
+        "task": metadata["config"].get("task"), "hash": run_hash(directory),
+        "bytes": weights.stat().st_size if weights.is_file() else None, **metadata,
+    }  # fmt: skip
 
 
 def _experiment(directory: Path) -> Description:
@@ -177,26 +152,20 @@ def _experiment(directory: Path) -> Description:
     results = read_json(path, advice=_ADVICE, required=["experiment", "runs", "missing", "made"])
     with damage(path, _ADVICE):
         return {
-            "kind": "experiment",
-            "experiment": results["experiment"],
-            "title": results.get("title"),
-            "runs": len(results["runs"]),
-            "missing_runs": len(results["missing"]),
-            "made": results["made"],
-        }
+            "kind": "experiment", "experiment": results["experiment"],
+            "title": results.get("title"), "runs": len(results["runs"]),
+            "missing_runs": len(results["missing"]), "made": results["made"],
+        }  # fmt: skip
 
 
 def _shards(directory: Path) -> Description:
     shards = ShardSet.open(directory)
     return {
-        "kind": "shards",
-        "hash": shards.fingerprint,
-        "shards": len(shards),
-        "sentences": shards.num_sentences,
-        "words": shards.num_words,
+        "kind": "shards", "hash": shards.fingerprint, "shards": len(shards),
+        "sentences": shards.num_sentences, "words": shards.num_words,
         "bytes": sum((directory / entry.file).stat().st_size for entry in shards.entries),
         **shards.metadata,
-    }
+    }  # fmt: skip
 
 
 def _explorer(directory: Path) -> Description:
@@ -204,14 +173,11 @@ def _explorer(directory: Path) -> Description:
     catalog = read_json(path, advice=_ADVICE, required=["version", "models"])
     with damage(path, _ADVICE):
         models = {str(model.get("name")): model.get("hash") for model in catalog["models"]}
-    files = [file for file in directory.rglob("*") if file.is_file()]
+    sizes = [file.stat().st_size for file in directory.rglob("*") if file.is_file()]
     return {
-        "kind": "explorer page",
-        "version": catalog["version"],
-        "files": len(files),
-        "bytes": sum(file.stat().st_size for file in files),
-        "models": models,
-    }
+        "kind": "explorer page", "version": catalog["version"], "files": len(sizes),
+        "bytes": sum(sizes), "models": models,
+    }  # fmt: skip
 
 
 def _original(directory: Path) -> Description:

@@ -91,6 +91,11 @@ def seed_option(what: str) -> Any:
     )
 
 
+def _set_json(ctx: Any, value: bool) -> None:
+    ctx.meta["json"] = value
+
+
+JsonOption = Annotated[bool, typer.Option("--json", expose_value=False, callback=_set_json)]
 DebugOption = Annotated[
     bool,
     typer.Option(
@@ -98,7 +103,7 @@ DebugOption = Annotated[
         is_eager=True, expose_value=False, callback=_set_debug,
     ),
 ]  # fmt: skip
-"""Added to every command."""
+"""This and `JsonOption` are added to every command."""
 
 SHARED_HELP = {
     "json": "Print the result as one JSON object.",
@@ -111,6 +116,10 @@ SHARED_HELP = {
     "layers": "top, average, or a layer number (0 is the token layer).",
     "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",
+    "min_count": "Minimum occurrences of a word.",
+    "batch_tokens": "Words per batch; does not affect the result.",
+    "host": "Address to listen on.",
+    "port": "Port; 0 chooses a free one.",
     "valid": "Validation text; default: a held-out part of CORPUS.",
     "minutes": "Stop after this many minutes.",
     "epochs": "Stop after this many passes over CORPUS, counted in predicted words.",
@@ -251,6 +260,15 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
     return tuple(counts)
 
 
+NamedSettings = Mapping[str, tuple[str, Any]]
+"""By option, the setting that it means and its value (None: not given)."""
+
+
+def overrides(named: NamedSettings, set_: list[str] | None) -> list[str]:
+    """Return the settings that options and ``--set`` say."""
+    return [*as_settings(dict(named.values())), *(set_ or [])]
+
+
 def as_settings(values: Mapping[str, Any]) -> list[str]:
     """Return ``--set`` of the options that are given."""
     return [
@@ -270,14 +288,13 @@ def columns_of(text: str | None) -> Columns | None:
     return from_dict(Columns, {}, overrides=parts)
 
 
-def check_agreement(config: object, given: Mapping[str, tuple[str, object]]) -> None:
-    """Check that no ``--set`` replaced what another option says.
-
-    ``given`` has by option the setting that it means, and its value (None: not given).
-    """
-    for option, (setting, value) in given.items():
+def check_agreement(config: object, named: NamedSettings) -> None:
+    """Check that no ``--set`` replaced what another option says."""
+    for option, (setting, value) in named.items():
+        if value is None:
+            continue
         resolved = operator.attrgetter(setting)(config)
-        if value is not None and resolved != value:
+        if resolved != value:
             raise InputError(
                 f"{option} {value} contradicts --set {setting}={resolved}. Give one of them."
             )

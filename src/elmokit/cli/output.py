@@ -9,11 +9,12 @@ import sys
 import tempfile
 import time
 import traceback
+from codecs import lookup
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from elmokit.errors import ElmokitError, InputError, Stopped, counted
 from elmokit.files.atomic import atomic_file, check_target, no_room
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
     from rich.progress import Task
 
     from elmokit.corpus.text_shards import Preparation
-    from elmokit.tasks.runs.training import EpochReport, TaskStep
     from elmokit.training.pretraining.run import RunOptions, TrainingEvent
+
+
+class Result(NamedTuple):
+    """What a command returns for printing: ``data`` with --json, else the rest."""
+
+    data: object
+    lines: Iterable[str]
+    note: str = ""
+    """Goes to stderr."""
+    exit_code: int = 0
 
 
 def emit_json(result: object) -> None:
@@ -65,8 +75,7 @@ def duration(seconds: float) -> str:
     if round(seconds) < 120:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
-    parts = [f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes)
-    return " ".join(parts)
+    return " ".join([f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes))
 
 
 def is_main_process() -> bool:
@@ -116,13 +125,13 @@ def is_user_error(error: BaseException) -> bool:
 
 
 @contextmanager
-def note_what_is_safe(saved: Callable[[], str]) -> Iterator[None]:
-    """After Ctrl-C or on a full disk, add a note on what is already on disk."""
+def note_what_is_safe(note: str) -> Iterator[None]:
+    """After Ctrl-C or on a full disk, say what is already on disk."""
     try:
         yield
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
-            error.add_note(saved())
+            error.add_note(note)
         raise
 
 
@@ -195,7 +204,13 @@ def open_standard_streams() -> None:
             "pipe, or /dev/null to drop them.\n"
         )
         raise SystemExit(2)
-    streams.stdout = _Results(sys.stdout)
+    streams.stdout = _Stream(sys.stdout, has_results=True)
+    for stream in (streams.stdout, streams.stderr):
+        if hasattr(stream, "reconfigure"):
+            # an ASCII stream gets UTF-8, as Typer would write to it, but past the checks of
+            # `_Stream`; others get escapes of the characters that they lack
+            is_ascii = lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
 
 
 def _take_if_closed(descriptor: int) -> bool:
@@ -212,41 +227,36 @@ def _nowhere(mode: str) -> Any:
 
 
 class _Stream:
-    """A stream of messages; a write that the system refuses is dropped."""
+    """A stream that drops messages the system refuses; with results, a refusal ends the command."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def fail(self, error: OSError) -> None:
-        """Do what a write that the system refuses leads to."""
+    def __init__(self, stream: Any, *, has_results: bool = False) -> None:
+        self._stream, self._has_results = stream, has_results
 
     def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except OSError as error:
-            self.fail(error)
-            return len(text)
+        with self._refusal_handled():
+            self._stream.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        try:
+        with self._refusal_handled():
             self._stream.flush()
+
+    @contextmanager
+    def _refusal_handled(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            self.fail(error)
+            if not self._has_results:
+                return
+            # what is buffered goes nowhere, or the interpreter would try, and complain, once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            if isinstance(error, BrokenPipeError):
+                raise SystemExit(BROKEN_PIPE) from None
+            sys.stderr.write(f"elmokit: error: standard output is cut: {error.strerror}.\n")
+            raise SystemExit(1) from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-class _Results(_Stream):
-    """Standard output; a write that the system refuses ends the command."""
-
-    def fail(self, error: OSError) -> None:
-        # what is buffered goes nowhere, or the interpreter would try, and complain, once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-        if isinstance(error, BrokenPipeError):
-            raise SystemExit(BROKEN_PIPE) from None
-        sys.stderr.write(f"elmokit: error: standard output is cut: {error.strerror}.\n")
-        raise SystemExit(1) from None
 
 
 PACE_SECONDS = 300.0
@@ -316,56 +326,28 @@ def _line(task: "Task") -> str:
 
 @contextmanager
 def watch_training(description: str, options: "RunOptions") -> "Iterator[RunOptions]":
-    """Yield the options with a progress bar attached."""
-    with progress_bar(description) as update:
-        shown = Listeners(description, update)
-        yield replace(
-            options, save_on_signals=True, on_preparation=shown.on_preparation,
-            on_event=shown.on_event, on_validation=shown.on_validation,
-        )  # fmt: skip
+    """Yield the options with a progress bar: words prepared, then tokens/s, loss and perplexity."""
+    held_out = ""
 
-
-class Listeners:
-    """Callbacks of a run: show words prepared, then tokens/s, loss and validation perplexity."""
-
-    def __init__(self, description: str, update: Progress) -> None:
-        self._description, self._update = description, update
-        self._validation = ""
-
-    def on_preparation(self, event: "Preparation") -> None:
-        """Show the text prepared so far."""
+    def on_preparation(event: "Preparation") -> None:
         status = f"{counted(event.sentences, 'sentence')}, {counted(event.words, 'word')}"
-        self._update(event.words, total=event.total_words, status=status, description=event.stage)
+        update(event.words, total=event.total_words, status=status, description=event.stage)
 
-    def on_validation(self, done: int, total: int) -> None:
-        """Show the held-out sentences scored."""
+    def on_validation(done: int, total: int) -> None:
         status = f"{total:,} held-out sentences"
-        self._update(done, total=total, status=status, description="validating")
+        update(done, total=total, status=status, description="validating")
 
-    def on_event(self, event: "TrainingEvent") -> None:
-        """Show a training step and the last validation."""
+    def on_event(event: "TrainingEvent") -> None:
+        nonlocal held_out
         report = event.report
         if event.validation is not None:
-            self._validation = f" · held-out perplexity {event.validation.mean:.1f}"
+            held_out = f" · held-out perplexity {event.validation.mean:.1f}"
         pace = f"{event.tokens_per_second:,.0f} tokens/s"
-        status = f"step {report.progress.step} · {pace} · loss {report.loss:.3f}{self._validation}"
-        self._update(report.share, total=1.0, status=status, description=self._description)
+        status = f"step {report.progress.step} · {pace} · loss {report.loss:.3f}{held_out}"
+        update(report.share, total=1.0, status=status, description=description)
 
-
-class TaskListeners:
-    """Callbacks of a task's training: show updates, the scoring of dev, and the last scores."""
-
-    def __init__(self, update: Progress) -> None:
-        self._update = update
-        self._score = ""
-
-    def on_step(self, step: "TaskStep") -> None:
-        """Show an update, or the dev examples scored."""
-        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
-        status = f"epoch {step.epoch}{loss}{self._score}"
-        self._update(step.done, total=step.total, description=step.stage, status=status)
-
-    def on_epoch(self, report: "EpochReport") -> None:
-        """Keep the dev score of an epoch in sight."""
-        best = " (best)" if report.is_best else ""
-        self._score = f" · dev {report.dev.metric} {report.dev.value:.2f}{best}"
+    with progress_bar(description) as update:
+        yield replace(
+            options, save_on_signals=True, on_preparation=on_preparation, on_event=on_event,
+            on_validation=on_validation,
+        )  # fmt: skip

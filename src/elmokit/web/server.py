@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
@@ -151,7 +152,7 @@ class Gate:
                 await self._app(scope, receive, send)
                 return
             with self._place():
-                scope["state"][BODY] = await _read_body(headers, receive)
+                scope["state"][BODY] = await _read_body(headers, Request(scope, receive))
                 leaving = asyncio.create_task(_note_leaving(scope["state"], receive))
                 try:
                     await self._app(scope, receive, send)
@@ -244,26 +245,26 @@ async def _note_leaving(state: dict[str, Any], receive: Receive) -> None:
     state[HAS_GONE] = True
 
 
-async def _read_body(headers: Headers, receive: Receive) -> bytes:
+async def _read_body(headers: Headers, request: Request) -> bytes:
     too_large = RequestError(413, f"A request has at most {MAX_BODY_BYTES:,} bytes.", headers=CLOSE)
     length = headers.get("content-length", "")
     if "expect" in headers and length.isdigit() and int(length) > MAX_BODY_BYTES:
         raise too_large  # nothing was sent yet
-    body, num_bytes, is_whole = bytearray(), 0, False
+    body, num_bytes = bytearray(), 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            while not is_whole and num_bytes <= _MAX_DISCARDED_BYTES:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise RequestError(400, "The client left before its request was complete.")
-                num_bytes += len(message.get("body", b""))
+            async for piece in request.stream():
+                num_bytes += len(piece)
                 if num_bytes <= MAX_BODY_BYTES:
-                    body += message.get("body", b"")
-                is_whole = not message.get("more_body")
+                    body += piece
+                elif num_bytes > _MAX_DISCARDED_BYTES:
+                    break
+    except ClientDisconnect:
+        message = "The client left before its request was complete."
+        raise RequestError(400, message) from None
     except TimeoutError:
-        raise RequestError(
-            408, f"The request was not complete after {BODY_SECONDS:g} seconds.", headers=CLOSE
-        ) from None
+        message = f"The request was not complete after {BODY_SECONDS:g} seconds."
+        raise RequestError(408, message, headers=CLOSE) from None
     if num_bytes > MAX_BODY_BYTES:
         raise too_large
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -30,29 +30,24 @@ _BACKLOG = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """User options of a server; those from ``layers`` on are for the HTTP API alone."""
+    """Options of a server, as `elmokit serve` explains them.
+
+    Those from ``layers`` on are for the HTTP API alone.
+    """
 
     name: str = "elmokit"
-    """The model, as clients call it."""
     api_key: str | None = None
-    """Every request except those for /health must carry it."""
     allowed_hosts: Collection[str] = ()
-    """Names by which clients may call the server, besides its own."""
     max_requests: int = 64
     """Requests that arrive, wait, are computed or answered; more are refused."""
     timeout_seconds: float = 30.0
-    """The time in which a request is computed, or refused."""
     layers: str | int | None = None
-    """As in `Embedder.embed`, except "all"; default: "average", for pooled vectors as in
-    `Embedder.embed_sentences`."""
     pooling: str | None = None
-    """As in `Embedder.embed_sentences`."""
     normalize: bool = True
     """Scale pooled vectors to length 1, unless a request says otherwise."""
     state: str = "reset"
     """As in `Embedder.embed`, except "carry": an answer must not depend on other requests."""
     max_words: int = 2048
-    """Words of a text."""
     max_texts: int = 4096
     """Texts of a request; they are computed in batches of ``batch_tokens``."""
     batch_tokens: int = 2048
@@ -62,9 +57,8 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout_seconds < math.inf:
-            raise InputError(
-                f"`timeout_seconds` must be positive and finite, got {self.timeout_seconds}."
-            )
+            seconds = self.timeout_seconds
+            raise InputError(f"`timeout_seconds` must be positive and finite, got {seconds}.")
         if self.api_key is not None and not re.fullmatch("[!-~]+", self.api_key):
             raise InputError(
                 "The API key must be printable ASCII without spaces, and not empty: "
@@ -73,12 +67,11 @@ class ServerSettings:
 
     @property
     def max_request_tokens(self) -> int:
-        """Words and sentence boundaries of a request, whose vectors are in memory together."""
+        """Of words and sentence boundaries, whose vectors are in memory together."""
         return _LONG_TEXTS * (self.max_words + 2)
 
     @property
     def max_characters(self) -> int:
-        """Characters of a text."""
         return self.max_words * CHARACTERS_PER_WORD
 
 

@@ -1,8 +1,8 @@
 import errno
-import itertools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,10 +17,9 @@ from elmokit.cli.output import (
     BROKEN_PIPE,
     is_user_error,
     note_what_is_safe,
-    open_standard_streams,
     print_error,
 )
-from elmokit.errors import ConfigError, InputError, MissingExtraError
+from elmokit.errors import InputError, MissingExtraError
 
 
 @dataclass(frozen=True)
@@ -58,25 +57,15 @@ def test_logs_go_to_stderr_once(capsys):
     [
         (InputError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
         (ValueError("shapes do not match"), False, "error: ValueError: shapes"),
-        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), False, "error: UnicodeDecodeError"),
-        (ConfigError("recipe.toml: unknown setting"), True, "error: recipe.toml"),
         (MissingExtraError("kiwipiepy", extra="ko"), True, r"\[ko\]"),
-        (
-            FileNotFoundError(2, "No such file or directory", "a.txt"),
-            True,
-            r"error: .*: a\.txt\n.+",
-        ),
+        (FileNotFoundError(2, "No such file or directory", "a"), True, r"error: .*: a\n.+"),
         (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
-        (PermissionError(13, "Permission denied", "a"), True, r"error: .*: a\n.+"),
         (PermissionError(1, "Operation not permitted"), False, "error: PermissionError"),
-        (FileExistsError(17, "File exists", "a"), True, r"error: .*: a\n.+"),
         (OSError(5, "Input/output error", "a"), False, r"error: .*: a\n\(--debug"),
-        (RuntimeError("boom"), False, "error: RuntimeError: boom"),
         (MemoryError(), False, "error: out of memory.*ulimit"),
         (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, r"disk is full.*o\.h5"),
         (OSError(errno.ENOSPC, "No space left on device"), False, "standard output"),
         (OSError(errno.EFBIG, "File too large", "o.h5"), False, r"ulimit -f.*o\.h5\b"),
-        (OSError(errno.EDQUOT, "Disk quota exceeded", "o.h5"), False, r"quota.*o\.h5"),
         (ValueError("write failed: No space left on device (os error 28)"), False, "error: .*disk"),
     ],
 )
@@ -84,11 +73,9 @@ def test_errors_become_a_message(error, code_is_2, words, capsys):
     assert is_user_error(error) is code_is_2
     print_error(error, debug=False)
     captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Traceback" not in captured.err
+    assert (captured.out, "Traceback" in captured.err) == ("", False)
     assert ("--debug" in captured.err) is not code_is_2
-    with pytest.raises(AssertionError, match=words):
-        raise AssertionError(captured.err)
+    assert re.search(words, captured.err, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +84,7 @@ def test_errors_become_a_message(error, code_is_2, words, capsys):
 def test_an_interrupt_and_a_full_disk_say_what_is_saved(error, capsys):
     with (
         pytest.raises(type(error)) as raised,
-        note_what_is_safe(lambda: "step 40 is saved; go on with --resume"),
+        note_what_is_safe("step 40 is saved; go on with --resume"),
     ):
         raise error
     print_error(raised.value, debug=False)
@@ -107,19 +94,6 @@ def test_an_interrupt_and_a_full_disk_say_what_is_saved(error, capsys):
 
 
 MAIN = "import sys; from elmokit.cli import main; main()"
-
-
-def test_closed_streams_can_be_read_and_written_to(monkeypatch):
-    monkeypatch.setattr(sys, "stdin", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.setattr(sys, "stdout", sys.stdout)
-    open_standard_streams()
-    assert sys.stdin.read() == ""
-    sys.stderr.write("message")
-    sys.stderr.flush()
-    for name in ("stdin", "stderr"):
-        assert getattr(sys, name).name == os.devnull
-        getattr(sys, name).close()
 
 
 def run(*words, close):
@@ -165,31 +139,6 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(encoding, tmp_path):
     )  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (BROKEN_PIPE, "")
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """The time that the bar sees."""
-    ticks = itertools.count()
-    clock = type("Clock", (), {"now": 0.0})()
-    monkeypatch.setattr(bars.time, "monotonic", lambda: clock.now + next(ticks) / 1e6)
-    return clock
-
-
-def lines_of(capsys):
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err.splitlines()
-
-
-def test_lines_are_written_now_and_then(capsys, clock):
-    with bars.progress_bar("training", total=200, log_every_seconds=30) as progress:
-        for done in range(100):
-            clock.now += 1
-            progress(done)
-    lines = lines_of(capsys)
-    assert len(lines) == 3
-    assert lines[-1].startswith("training 44% 89 s, about")
 
 
 def test_progress_on_a_terminal_draws_one_bar_on_stderr(capsys, monkeypatch):

@@ -1,1 +1,1 @@
-"""One file for each command: it parses, makes one call, prints."""
+"""A file for a command or a few: each parses, makes one call, returns what is printed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, progress_bar, write_table
+from elmokit.cli.output import Result, progress_bar, write_table
 from elmokit.errors import counted
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ def change(
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Print which words are used differently in two corpora, and sentences that show it.
 
     One model reads both. A word has a sample of occurrences from each corpus, at most one of a
@@ -83,23 +82,20 @@ def change(
         _write(output, words)
     if plot is not None:
         _draw(plot, words)
-    if json:
-        emit_json({"a": a, "b": b, "words": words})
-        return
     changed = sum(row.q["apd"] < 0.05 for row in words)
-    typer.echo(f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %")
-    typer.echo(
-        f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'jsd':>7}{'p':>8}{'q':>8}"
-    )
+    lines = [
+        f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %",
+        f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'jsd':>7}{'p':>8}{'q':>8}",
+    ]
     for row in words[:top]:
         numbers = "".join(f"{value:>7.3f}" for value in row.values.values())
-        typer.echo(
+        lines.append(
             f"{row.word[:17]:<18}{row.units[0]:>7,}{row.units[1]:>7,}{row.excess:>8.3f}{numbers}"
             f"{row.p['apd']:>8.3f}{row.q['apd']:>8.3f}"
         )
         for name, sentences in zip("AB", row.examples, strict=True):
-            for sentence in sentences:
-                typer.echo(f"    {name}: {sentence}")
+            lines += [f"    {name}: {sentence}" for sentence in sentences]
+    return Result({"a": a, "b": b, "words": words}, lines)
 
 
 def _write(path: Path, words: "Sequence[ChangedWord]") -> None:

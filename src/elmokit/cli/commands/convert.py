@@ -1,15 +1,12 @@
 """`elmokit convert`: from models of other software to a model directory, or back."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from elmokit.cli.output import emit_json
+from elmokit.cli.output import Result
 from elmokit.errors import InputError, counted
-
-if TYPE_CHECKING:
-    from elmokit.weights.convert import ConversionReport
 
 
 def convert(
@@ -23,8 +20,7 @@ def convert(
     encoder_only: bool = False,
     dtype: Literal["float32", "float16", "int8"] | None = None,
     overwrite: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Convert a model of other software to a model directory; or that to a smaller one, or back.
 
     Sources: releases and TensorFlow checkpoints of bilm-tf, AllenNLP archives, ELMoForManyLangs
@@ -62,28 +58,19 @@ def convert(
         source, paths[-1], compute=compute_layers, options=options, weights=weights, vocab=vocab,
         softmax=softmax, name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
-    if json:
-        emit_json(report)
-    else:
-        typer.echo(_describe(report))
-
-
-def _describe(report: "ConversionReport") -> str:
     vocabulary = "none" if report.vocabulary is None else counted(report.vocabulary, "word")
     bits = "bit for bit identical" if report.same_bits else "NOT identical"
+    difference = f"{report.max_difference:.1e} at most, over {counted(report.num_tokens, 'token')}"
     rows = [
         ("source", f"{report.source} ({report.source_format})"),
         ("destination", f"{report.destination} ({report.destination_format})"),
         ("layers", f"{report.num_layers} of {report.output_dim}"),
         ("parameters", f"{report.num_parameters:,} (without softmax), {bits}"),
         ("vocabulary", vocabulary + (", softmax" if report.softmax else ", no softmax")),
-        (
-            "difference",
-            f"{report.max_difference:.1e} at most, over {counted(report.num_tokens, 'token')}",
-        ),
+        ("difference", difference),
         ("model hash", report.model_hash),
     ]
     if report.num_mixes:
         rows.append(("mixtures", f"{report.num_mixes} of layers, in mixes.safetensors"))
     rows += [("note", note) for note in report.notes]
-    return "\n".join(f"{name:<12} {value}" for name, value in rows)
+    return Result(report, [f"{name:<12} {value}" for name, value in rows])

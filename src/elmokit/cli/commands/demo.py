@@ -2,17 +2,18 @@
 
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Listeners, emit_json, progress_bar
+from elmokit.cli.output import emit_json, watch_training
 from elmokit.errors import InputError, quoted
 
 if TYPE_CHECKING:
-    from elmokit.probes.neighbors import Neighborhood, Occurrence
+    from elmokit.probes.neighbors import Occurrence
 
 LANGUAGES = {"en": "English", "ko": "Korean"}
 SETTINGS = (
@@ -47,22 +48,24 @@ def demo(
     torch.set_num_threads(1)  # with matrices this small, threads only wait for each other
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kept = output is not None
-        results = [_show_language(one, folder / one, kept=kept, quiet=json) for one in chosen]
+        results = []
+        for name in chosen:
+            figures, lines = _show_language(name, folder / name)
+            results.append({**figures, "model_dir": output and folder / name})
+            for line in () if json else lines:
+                typer.echo(line)
     if json:
         emit_json({"languages": results})
         return
     typer.echo("\nA page that looks inside the packaged models: elmokit explore --open")
     typer.echo("How to do this on your own text, and more: docs/quickstart.md")
     if output is not None:
-        typer.echo(
-            f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model "
-            f"{quoted(output / chosen[0])}"
-        )
+        model = quoted(output / chosen[0])
+        typer.echo(f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {model}")
 
 
-def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> dict[str, Any]:
-    """Train a model; return the share of each word's neighbors that have the same sense."""
+def _show_language(name: str, run_dir: Path) -> tuple[dict[str, Any], list[str]]:
+    """Train a model; return figures, and lines that show neighbors of ambiguous words."""
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighborhoods, share_of_same_sense
     from elmokit.training.pretraining.presets import pretrain_config
@@ -70,34 +73,36 @@ def _show_language(name: str, run_dir: Path, *, kept: bool, quiet: bool) -> dict
     from elmokit.training.schedules import Limits
 
     config = pretrain_config("toy", overrides=['text.tokenizer.name="whitespace"', *SETTINGS])
-    description = f"pre-training, {LANGUAGES[name]}"
+    options = RunOptions(limits=Limits(epochs=EPOCHS), device="cpu")
     with (
         as_file(files("elmokit").joinpath(f"data/demo/{name}.txt")) as corpus,
-        progress_bar(description) as update,
+        watch_training(f"pre-training, {LANGUAGES[name]}", options) as watched,
     ):
-        on_event = Listeners(description, update).on_event
-        options = RunOptions(limits=Limits(epochs=EPOCHS), device="cpu", on_event=on_event)
-        result = pretrain(config, [corpus], run_dir, options)
+        result = pretrain(config, [corpus], run_dir, replace(watched, save_on_signals=False))
     perplexity = result.perplexity.mean if result.perplexity is not None else float("nan")
-    if not quiet:
-        typer.echo(
-            f"\n{LANGUAGES[name]}: {result.progress.tokens:,} words and sentence ends "
-            f"read in {result.progress.seconds:.0f} s, held-out perplexity {perplexity:.1f}"
-        )
+    lines = [
+        f"\n{LANGUAGES[name]}: {result.progress.tokens:,} words and sentence ends read in "
+        f"{result.progress.seconds:.0f} s, held-out perplexity {perplexity:.1f}"
+    ]
     embedder = Embedder.load(run_dir, device="cpu")
     shares = {}
     for word, occurrences in _read_probes(name).items():
-        found = neighborhoods(embedder, occurrences, layers=LAYERS, num_neighbors=3)
-        shares[word] = share_of_same_sense(found)
-        if not quiet:
-            _print_senses(found)
-    if not quiet:
-        summary = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
-        typer.echo(f"\n  nearest neighbor has the same sense: {summary}")
-    return {
+        near = neighborhoods(embedder, occurrences, layers=LAYERS, num_neighbors=3)
+        shares[word] = share_of_same_sense(near)
+        first_of_sense = {part.occurrence.sense: part for part in reversed(near)}
+        for first in sorted(first_of_sense.values(), key=near.index):
+            lines.append(f"\n  {first.occurrence.marked()}   ({first.occurrence.sense})")
+            lines += [
+                f"    {similarity:5.2f}  {other.marked()}   ({other.sense})"
+                for other, similarity in zip(first.neighbors, first.similarities, strict=True)
+            ]
+    summary = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
+    lines.append(f"\n  nearest neighbor has the same sense: {summary}")
+    figures = {
         "language": LANGUAGES[name], "seconds": result.progress.seconds, "perplexity": perplexity,
-        "words": shares, "model_dir": run_dir if kept else None,
+        "words": shares,
     }  # fmt: skip
+    return figures, lines
 
 
 def _read_probes(name: str) -> "dict[str, list[Occurrence]]":
@@ -109,12 +114,3 @@ def _read_probes(name: str) -> "dict[str, list[Occurrence]]":
         sentence, index, word, sense = line.split("\t")
         probes.setdefault(word, []).append(Occurrence(tuple(sentence.split()), int(index), sense))
     return probes
-
-
-def _print_senses(found: "list[Neighborhood]") -> None:
-    """Print the neighbors of the first occurrence of each sense."""
-    for sense in dict.fromkeys(one.occurrence.sense for one in found):
-        one = next(one for one in found if one.occurrence.sense == sense)
-        typer.echo(f"\n  {one.occurrence.marked()}   ({sense})")
-        for other, similarity in zip(one.neighbors, one.similarities, strict=True):
-            typer.echo(f"    {similarity:5.2f}  {other.marked()}   ({other.sense})")

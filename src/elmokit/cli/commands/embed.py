@@ -3,18 +3,15 @@
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, progress_bar
+from elmokit.cli.output import Result, progress_bar
 from elmokit.embed.formats.registry import describe_formats, suffixes
 from elmokit.errors import InputError, counted
 from elmokit.files.atomic import check_target
-
-if TYPE_CHECKING:
-    from elmokit.embed.job import EmbedReport
 
 OutputOption = Annotated[
     Path,
@@ -49,8 +46,7 @@ def embed(
     address: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     workers: Annotated[int | None, typer.Option(min=1)] = None,
     gpus: Annotated[float, typer.Option(min=0.0)] = 0.0,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Write contextual vectors of a text to a file, for each word, or sentence (--pooling).
 
     Each line or record of TEXT is read as one sentence, even if it is a paragraph; its key is its
@@ -75,7 +71,6 @@ def embed(
             their own. Default: the number of the line or record.
         resume: Continue an interrupted job, or start one.
         overwrite: Replace OUT and discard an unfinished job.
-        batch_tokens: Words per batch; does not affect the result.
         workers: With --engine ray: number of workers; default: 2.
         gpus: GPUs per Ray worker; with 0.25, four share one.
     """
@@ -122,10 +117,20 @@ def embed(
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
     report = replace(report, output=as_address(output) or output)
-    if json:
-        emit_json(report)
-    else:
-        _print(report)
+    metadata = report.metadata
+    resumed = f" ({report.resumed_sentences:,} finished before)" if report.resumed_sentences else ""
+    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
+    return Result(report, [
+        f"output      {report.output}",
+        f"sentences   {report.sentences:,}{resumed}",
+        f"words       {report.words:,}",
+        f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s",
+        f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
+        f"dimensions, {metadata['dtype']}, state {metadata['state']}, "
+        f"precision {metadata['precision']}",
+        f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "
+        f"normalization {metadata['normalization']}",
+    ])  # fmt: skip
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
@@ -137,32 +142,12 @@ def _parse_shard(text: str | None) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _print(report: "EmbedReport") -> None:
-    metadata = report.metadata
-    resumed = f" ({report.resumed_sentences:,} finished before)" if report.resumed_sentences else ""
-    typer.echo(f"output      {report.output}")
-    typer.echo(f"sentences   {report.sentences:,}{resumed}")
-    typer.echo(f"words       {report.words:,}")
-    typer.echo(f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s")
-    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
-    typer.echo(
-        f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
-        f"dimensions, {metadata['dtype']}, state {metadata['state']}, "
-        f"precision {metadata['precision']}"
-    )
-    typer.echo(
-        f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "
-        f"normalization {metadata['normalization']}"
-    )
-
-
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="SHARD")],
     *,
     output: OutputOption,
     overwrite: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Merge the files of `embed --shard i/N` into one file.
 
     Checks that the files were made by the same command, and that none is missing.
@@ -174,12 +159,11 @@ def merge(
     from elmokit.embed.merge import merge_shards
 
     report = merge_shards(shards, output, overwrite=overwrite)
-    if json:
-        emit_json(report)
-        return
-    typer.echo(f"output      {report.output}, from {counted(report.shards, 'shard')}")
-    typer.echo(f"sentences   {report.sentences:,}")
-    typer.echo(f"words       {report.words:,}")
+    return Result(report, [
+        f"output      {report.output}, from {counted(report.shards, 'shard')}",
+        f"sentences   {report.sentences:,}",
+        f"words       {report.words:,}",
+    ])  # fmt: skip
 
 
 def bench(
@@ -189,8 +173,7 @@ def bench(
     seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
     tokenizer: str | None = None,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Measure embedding speed on this CPU.
 
     Args:
@@ -203,13 +186,13 @@ def bench(
         report = measure(
             model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
         )
-    if json:
-        emit_json(report)
-        return
-    typer.echo(f"{'precision':10} {'sentences':>9} {'tokens/s':>10}")
-    for speed in report.speeds:
-        typer.echo(
-            f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
-        )
-    typer.echo(f"CPU threads: {report.threads}; computed by {report.computed_by}")
-    typer.echo("`embed` is faster than this on text whose words repeat.")
+    speeds = [
+        f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
+        for speed in report.speeds
+    ]
+    return Result(report, [
+        f"{'precision':10} {'sentences':>9} {'tokens/s':>10}",
+        *speeds,
+        f"CPU threads: {report.threads}; computed by {report.computed_by}",
+        "`embed` is faster than this on text whose words repeat.",
+    ])  # fmt: skip

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.options import choose_threads
-from elmokit.cli.output import emit_json, note_what_is_safe, progress_bar
+from elmokit.cli.output import Result, note_what_is_safe, progress_bar
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
@@ -38,8 +37,7 @@ def experiment(
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Reproduce a table or figure of the paper at laptop scale.
 
     Tables have error bars and a static baseline, which needs --vectors. After an interruption, the
@@ -63,20 +61,19 @@ def experiment(
     """
     from elmokit.experiments.run_experiment import ExperimentOptions, Progress, run_experiment
 
+    names = tuple(name.strip() for name in (tasks or "").split(",") if name.strip())
+    if tasks is not None and not names:
+        raise InputError(f"--tasks names no task, got {tasks!r}. Leave it out to run all of them.")
     target = output or Path("experiments") / name
     run_options = ExperimentOptions(
         data_dir=data, output=target, resume=resume, model=model, vectors=vectors,
         test_dir=test, seeds=seeds, minutes=minutes, tune=tune, rates=rates, device=device,
-        overrides=tuple(set_ or ()), tasks=_names_of(tasks), cache_dir=layer_cache,
+        overrides=tuple(set_ or ()), tasks=names, cache_dir=layer_cache,
         command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
-
-    choose_threads(threads)
-
-    def what_is_safe() -> str:
-        return f"Finished runs are safe in {target}; the same command with --resume continues."
-
-    with note_what_is_safe(what_is_safe), progress_bar("runs") as update:
+    options.choose_threads(threads)
+    safe = f"Finished runs are safe in {target}; the same command with --resume continues."
+    with note_what_is_safe(safe), progress_bar("runs") as update:
 
         def show(progress: Progress) -> None:
             if progress.is_message:
@@ -85,16 +82,5 @@ def experiment(
                 update(progress.done, total=progress.total, status=progress.text)
 
         report = run_experiment(name, run_options, show)
-    if json:
-        emit_json(report.results)
-        return
-    typer.echo(report.markdown)
-    typer.echo(f"Written: {', '.join(map(str, report.files))}", err=True)
-
-
-def _names_of(tasks: str | None) -> tuple[str, ...]:
-    """Return the names in the value of --tasks; empty without it."""
-    names = tuple(task.strip() for task in (tasks or "").split(",") if task.strip())
-    if tasks is not None and not names:
-        raise InputError(f"--tasks names no task, got {tasks!r}. Leave it out to run all of them.")
-    return names
+    note = f"Written: {', '.join(map(str, report.files))}"
+    return Result(report.results, [report.markdown], note=note)

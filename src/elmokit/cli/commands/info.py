@@ -1,22 +1,18 @@
 """`elmokit info`: what a model, run or file is; `cache`: what is stored for later."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.output import emit_json, is_user_error, print_error
+from elmokit.cli.output import Result, is_user_error, print_error
 
 _MAX_ROWS = 10
 """Of a list of files and the like; --json has all."""
 
 
-def info(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH")],
-    *,
-    json: bool = False,
-) -> None:
+def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     """Show what a model, run or file is and how it was made.
 
     Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
@@ -33,43 +29,36 @@ def info(
     from elmokit.cli.descriptions import describe
 
     items: list[dict[str, Any]] = []
-    failed = False
+    lines: list[str] = []
     for path in paths:
         try:
             items.append(describe(path))
         except Exception as error:
             if not is_user_error(error) or len(paths) == 1:
                 raise
-            failed = True
             items.append({"path": path, "error": str(error)})
             print_error(error, debug=False)
             continue
-        if not json:
-            if len(items) > 1:
-                typer.echo("")
-            _print(items[-1])
-    if json:
-        emit_json({"items": items})
-    if failed:
-        raise typer.Exit(2)
+        lines += [*([""] if len(items) > 1 else []), *_rows(items[-1])]
+    has_failed = any("error" in item for item in items)
+    return Result({"items": items}, lines, exit_code=2 if has_failed else 0)
 
 
-def _print(description: Mapping[str, Any], indent: str = "") -> None:
+def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     width = max(16, *(len(key) + 2 for key in description))
     for key, value in description.items():
         if value in (None, "", {}, []):
             continue
         if isinstance(value, Mapping):
-            typer.echo(f"{indent}{key}")
-            _print(value, indent + "  ")
+            yield f"{indent}{key}"
+            yield from _rows(value, indent + "  ")
         elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
-            typer.echo(f"{indent}{key}")
-            for one in value[:_MAX_ROWS]:
-                typer.echo(f"{indent}  {_shown(one)}")
+            yield f"{indent}{key}"
+            yield from (f"{indent}  {_shown(one)}" for one in value[:_MAX_ROWS])
             if (more := len(value) - _MAX_ROWS) > 0:
-                typer.echo(f"{indent}  … and {more:,} more")
+                yield f"{indent}  … and {more:,} more"
         else:
-            typer.echo(f"{indent}{key:{width}}{_shown(value)}")
+            yield f"{indent}{key:{width}}{_shown(value)}"
 
 
 def _shown(value: Any) -> str:
@@ -87,11 +76,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def cache(
-    *,
-    clear: bool = False,
-    json: bool = False,
-) -> None:
+def cache(*, clear: bool = False) -> Result:
     """Show or clear compiled kernels and cached biLM layers; show outputs not sent yet.
 
     The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
@@ -105,34 +90,30 @@ def cache(
     from elmokit.kernels.build import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 
-    found = {}
-    for name, directory, pattern, limit in (
-        ("kernels", cache_dir("native"), LIBRARY_PATTERN, None),
-        ("layers", cache_dir("layers"), ENTRY_PATTERN, size_limit()),
-    ):
-        entries = cache_entries(directory, pattern)
-        for entry in entries if clear else ():
-            remove_entry(entry)
-        num_bytes = sum(entry.num_bytes for entry in entries)
-        found[name] = {
-            "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
-        }  # fmt: skip
+    stores: dict[str, dict[str, Any]] = {}
     folder = cache_dir("uploads")
     # finished outputs, and the folders with the finished part of others
-    of_one = (
-        cache_entries(one, rf"(?!{re.escape(LOCK_NAME)}$)(?s:.+)") for one in folder.glob("*")
-    )
-    waiting = [entry for entries in of_one for entry in entries]
-    found["unsent"] = {
-        "path": folder, "entries": len(waiting),
-        "bytes": sum(entry.num_bytes for entry in waiting), "limit_bytes": None,
-    }  # fmt: skip
-    if json:
-        emit_json({"cleared": clear, **found})
-        return
-    for name, one in found.items():
-        most = one["limit_bytes"]
-        limit = "" if most is None else f" of at most {most / 1e6:,.0f} MB"
-        counts = f"{one['entries']:6,d} entries {one['bytes'] / 1e6:10,.1f} MB{limit}"
-        what = ", kept" if name == "unsent" else ", removed"
-        typer.echo(f"{name:8}{counts}{what if clear else ''}   {one['path']}")
+    unsent = [
+        entry
+        for one in folder.glob("*")
+        for entry in cache_entries(one, rf"(?!{re.escape(LOCK_NAME)}$)(?s:.+)")
+    ]
+    kernels, layers = cache_dir("native"), cache_dir("layers")
+    lines = []
+    for name, directory, entries, limit in (
+        ("kernels", kernels, cache_entries(kernels, LIBRARY_PATTERN), None),
+        ("layers", layers, cache_entries(layers, ENTRY_PATTERN), size_limit()),
+        ("unsent", folder, unsent, None),
+    ):
+        is_kept = name == "unsent"
+        for entry in entries if clear and not is_kept else ():
+            remove_entry(entry)
+        num_bytes = sum(entry.num_bytes for entry in entries)
+        stores[name] = {
+            "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
+        }  # fmt: skip
+        of_most = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
+        change = (", kept" if is_kept else ", removed") if clear else ""
+        counts = f"{len(entries):6,d} entries {num_bytes / 1e6:10,.1f} MB{of_most}{change}"
+        lines.append(f"{name:8}{counts}   {directory}")
+    return Result({"cleared": clear, **stores}, lines)

@@ -1,13 +1,12 @@
 """`elmokit pairs`: minimal pairs of grammar."""
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import check_output, emit_json, write_table
+from elmokit.cli.output import Result, check_output, write_table
 from elmokit.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def pairs(
     overwrite: bool = False,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Print how often a model finds the better sentence of a pair more probable.
 
     FILE has JSON lines with sentence_good and sentence_bad, as BLiMP has them, or is a table with
@@ -67,9 +65,7 @@ def pairs(
                 "Suites (.json) are scored by themselves: --compare, --kept, --by, --good, --bad "
                 "and -o are for pairs."
             )
-        scoring = {"state": state, "precision": precision, "unknown": unknown}
-        _suites(model, file, scoring, json=json)
-        return
+        return _suites(model, file, state=state, precision=precision, unknown=unknown)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
     curve = models_over_training(model) if kept else {model: 0}
@@ -100,32 +96,31 @@ def pairs(
         ]
         for name in compare or ()
     }
-    if json:
-        read = {"words_read": curve} if kept else {}
-        emit_json({"models": figures, "comparisons": comparisons, **read, "metadata": metadata})
-        return
+    lines = []
     if kept:
-        typer.echo(f"{model} over its training: {counted(len(rows), 'pair')}")
-        typer.echo(f"{'words read':<42}{_HEADER}")
-        for name, words in curve.items():
-            _echo(f"{words:,}", figures[name]["all"])
+        lines = [f"{model} over its training: {counted(len(rows), 'pair')}"]
+        lines.append(f"{'words read':<42}{_HEADER}")
+        lines += [_row(f"{words:,}", figures[name]["all"]) for name, words in curve.items()]
     for name in (model, *(compare or ())):
-        typer.echo(f"{name}: {counted(len(rows), 'pair')}")
-        typer.echo(f"{'':<42}{_HEADER}")
-        _echo("all", figures[name]["all"])
-        for label, values in figures[name]["by"].items():
-            for value, part in values.items():
-                _echo(f"{label}={value}", part)
-        without = figures[name]["all"].without_unknown
+        whole, parts = figures[name]["all"], figures[name]["by"]
+        lines += [f"{name}: {counted(len(rows), 'pair')}", f"{'':<42}{_HEADER}", _row("all", whole)]
+        lines += [
+            _row(f"{label}={value}", part)
+            for label, values in parts.items()
+            for value, part in values.items()
+        ]
+        without = whole.without_unknown
         shares = [f"{way} {100 * share:.1f}" for way, share in without.items() if share is not None]
-        if figures[name]["all"].unknown and shares:
-            typer.echo(f"without pairs that have unknown words: {', '.join(shares)}")
-    for name, parts in comparisons.items():
-        for part in parts:
-            typer.echo(
-                f"{name} minus {model}, {part.reading}: {100 * part.difference:+.1f} "
-                f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}], p = {part.p:.3g}"
-            )
+        if whole.unknown and shares:
+            lines.append(f"without pairs that have unknown words: {', '.join(shares)}")
+    lines += [
+        f"{name} minus {model}, {part.reading}: {100 * part.difference:+.1f} "
+        f"[{100 * part.low:+.1f}, {100 * part.high:+.1f}], p = {part.p:.3g}"
+        for name, parts in comparisons.items()
+        for part in parts
+    ]
+    scored = {"models": figures, "comparisons": comparisons}
+    return Result(scored | ({"words_read": curve} if kept else {}) | {"metadata": metadata}, lines)
 
 
 def _is_suite(path: Path, good: str) -> bool:
@@ -136,45 +131,41 @@ def _is_suite(path: Path, good: str) -> bool:
         return good not in file.readline()
 
 
-def _suites(model: str, files: list[Path], scoring: dict[str, str], *, json: bool) -> None:
-    """Print the figures of suites with regions and formulas."""
+def _suites(model: str, files: list[Path], **scoring: str) -> Result:
+    """Score suites with regions and formulas."""
     from elmokit.evaluation.suites import Suite
     from elmokit.weights.stored_bilm import read_bilm
 
     suites = [Suite(path) for path in files]
     opened = read_bilm(model)
     figures = {str(suite.path): suite.score(opened, **scoring) for suite in suites}
-    if json:
-        emit_json({"suites": figures, "metadata": opened.metadata()})
-        return
+    lines = []
     for name, rows in figures.items():
-        typer.echo(f"{name}: {rows[0].items:,} items")
+        lines.append(f"{name}: {rows[0].items:,} items")
         for row in rows:
             shares = (f"{way} {_share(part)}" for way, part in row.readings.items())
-            typer.echo(f"{row.prediction}\n    {', '.join(shares)}")
+            lines.append(f"{row.prediction}\n    {', '.join(shares)}")
+    return Result({"suites": figures, "metadata": opened.metadata()}, lines)
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
-    names = list(dict.fromkeys(itertools.chain.from_iterable(pair.labels for pair in rows)))
+    names = list(dict.fromkeys(name for pair in rows for name in pair.labels))
     for name in by or ():
         if name not in names:
             raise InputError(f"--by {name}: the pairs have {', '.join(names) or 'no labels'}.")
     if by is not None:
         return by
-    return [
-        name
-        for name in names
-        if 2 <= len({pair.labels.get(name) for pair in rows}) <= min(MAX_VALUES, len(rows) // 2)
-    ]
+    most = min(MAX_VALUES, len(rows) // 2)
+    return [n for n in names if 2 <= len({pair.labels.get(n) for pair in rows}) <= most]
 
 
 def _share(figure: Any) -> str:
     return f"{100 * figure.accuracy:.1f} [{100 * figure.low:.1f}, {100 * figure.high:.1f}]"
 
 
-def _echo(name: str, part: "PairFigures") -> None:
+def _row(name: str, part: "PairFigures") -> str:
     shares = "".join(f" {_share(figure):>21}" for figure in part.readings.values())
-    typer.echo(f"{name[:41]:<42}{part.pairs:>7,}{shares}{100 * part.unknown:>8.1f}%")
+    return f"{name[:41]:<42}{part.pairs:>7,}{shares}{100 * part.unknown:>8.1f}%"
 
 
 def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") -> None:

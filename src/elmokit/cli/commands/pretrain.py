@@ -1,18 +1,15 @@
-"""`elmokit pretrain`: raw text to model in one command; `plot` and `track`: its curves."""
+"""`elmokit pretrain` and `finetune`: models from text; `plot` and `track`: curves of training."""
 
-import dataclasses
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.options import choose_threads
-from elmokit.cli.output import duration, emit_json, is_main_process, watch_training
-from elmokit.errors import counted
-
-if TYPE_CHECKING:
-    from elmokit.training.pretraining.run import TrainingResult
+from elmokit.cli.output import Result, duration, is_main_process, watch_training
+from elmokit.errors import InputError, counted, refuse
+from elmokit.tasks.registry import TASKS
 
 
 def pretrain(
@@ -48,8 +45,7 @@ def pretrain(
     device: str = "auto",
     threads: options.ThreadsOption = None,
     workers: options.WorkersOption = 1,
-    json: bool = False,
-) -> None:
+) -> Result | None:
     """Train a biLM on raw text: tokenize, build the vocabulary, write shards, train, validate.
 
     For data-parallel training, use torchrun --nproc-per-node 2 -m elmokit pretrain …
@@ -69,53 +65,156 @@ def pretrain(
     from elmokit.training.pretraining.run import pretrain as run
     from elmokit.training.schedules import Limits
 
-    kept, tokenizer = options.counts_of(keep), options.tokenizer_of(tokenizer, language)
-    own = {
-        "text.tokenizer.name": tokenizer,
-        "text.field": text_field,
-        "train.keep_tokens": kept,
-        "train.precision": precision,
-    }
-    overrides = [*options.as_settings(own), *(set_ or [])]
-    config = pretrain_config(preset, recipe=recipe, input_kind=input_, overrides=overrides)
-    options.check_agreement(config, {
-        "--tokenizer": ("text.tokenizer.name", tokenizer and TokenizerConfig(name=tokenizer).name),
+    tokenizer = options.tokenizer_of(tokenizer, language)
+    named = {
+        "--tokenizer": ("text.tokenizer.name", tokenizer),
         "--column": ("text.field", text_field),
+        "--keep": ("train.keep_tokens", options.counts_of(keep)),
         "--precision": ("train.precision", precision),
-        "--keep": ("train.keep_tokens", kept),
-    })  # fmt: skip
+    }
+    config = pretrain_config(
+        preset, recipe=recipe, input_kind=input_, overrides=options.overrides(named, set_)
+    )
+    without_language = tokenizer and TokenizerConfig(name=tokenizer).name
+    options.check_agreement(
+        config, named | {"--tokenizer": ("text.tokenizer.name", without_language)}
+    )
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
         workers=Workers(workers),
     )  # fmt: skip
-    choose_threads(threads)
+    options.choose_threads(threads)
     with watch_training("training", run_options) as watched:
         result = run(config, corpus, output, watched)
-    if is_main_process():
-        _print(result, as_json=json)
-
-
-def _print(result: "TrainingResult", *, as_json: bool) -> None:
-    if as_json:
-        emit_json(dataclasses.asdict(result))
-        return
-    typer.echo(f"model          {result.model_dir}")
-    typer.echo(f"steps          {result.progress.step}")
-    typer.echo(
+    lines = [
+        f"model          {result.model_dir}",
+        f"steps          {result.progress.step}",
         f"read           {result.progress.tokens:,} words and sentence ends "
-        f"({result.num_epochs:.2f} epochs)"
-    )
-    typer.echo(f"time           {duration(result.progress.seconds)}")
+        f"({result.num_epochs:.2f} epochs)",
+        f"time           {duration(result.progress.seconds)}",
+    ]
     if result.stopped_early:
-        typer.echo("stopped early: held-out perplexity stopped improving")
-    if result.perplexity is not None:
-        report = result.perplexity
-        typer.echo(
-            f"held out       perplexity {report.mean:.1f} (forward {report.forward:.1f}, backward "
-            f"{report.backward:.1f}) over {counted(report.tokens, 'target')}, OOV "
-            f"{report.oov_rate:.1%}"
+        lines.append("stopped early: held-out perplexity stopped improving")
+    if (held_out := result.perplexity) is not None:
+        lines.append(
+            f"held out       perplexity {held_out.mean:.1f} (forward {held_out.forward:.1f}, "
+            f"backward {held_out.backward:.1f}) over {counted(held_out.tokens, 'target')}, OOV "
+            f"{held_out.oov_rate:.1%}"
         )
+    return Result(result, lines) if is_main_process() else None
+
+
+def finetune(
+    model: options.ModelArgument,
+    corpus: Annotated[list[Path], typer.Argument(metavar="CORPUS", help=f"{options.CORPUS_HELP}.")],
+    *,
+    output: options.RunDirOption,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASK",
+            help="CORPUS and --valid are data of this task: files, or directories with its train… "
+            f"and dev… file. One of {', '.join(TASKS)}.",
+        ),
+    ] = None,
+    units: Literal["words", "morphemes", "characters"] = "words",
+    columns: options.ColumnsOption = None,
+    precision: options.TrainingPrecisionOption = None,
+    recipe: options.RecipeOption = None,
+    set_: options.SetOption = None,
+    valid: list[Path] | None = None,
+    general: list[Path] | None = None,
+    replay: Annotated[str | None, typer.Option(metavar="TEXT:SHARE")] = None,
+    vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    text_field: options.TextFieldOption = None,
+    minutes: float | None = None,
+    epochs: float | None = None,
+    tokens: int | None = None,
+    resume: bool = False,
+    device: str = "auto",
+    threads: options.ThreadsOption = None,
+    workers: options.WorkersOption = 1,
+) -> Result | None:
+    """Continue training a model on in-domain text; print perplexity before and after.
+
+    CORPUS is the in-domain text. With --task it is data of a task, as is --valid: their sentences
+    are read as the task reads them. Without a limit, training makes one pass over CORPUS.
+
+    Args:
+        units: With --task: what a token of the data is.
+        general: Out-of-domain text to score before and after.
+        replay: General text to mix in, so that the model forgets less, and its share of the words,
+            such as wiki.txt:0.2. Sets text.replay and text.replay_share.
+        vocab: New vocabulary, or `corpus` to build one from CORPUS.
+    """
+    from elmokit.tasks.task import TaskText
+    from elmokit.text.sentences import Workers
+    from elmokit.text.word_vocab import WordVocab
+    from elmokit.training.pretraining.finetune import finetune as run
+    from elmokit.training.pretraining.presets import finetune_config
+    from elmokit.training.pretraining.run import RunOptions
+    from elmokit.training.schedules import Limits
+
+    named = {"--column": ("text.field", text_field), "--precision": ("train.precision", precision)}
+    overrides = [*options.as_settings(_replayed(replay)), *options.overrides(named, set_)]
+    config = finetune_config(recipe=recipe, overrides=overrides)
+    options.check_agreement(config, named)
+    refuse({
+        "--units and --columns are for the data of a task: add --task.": (
+            task is None and (units != "words" or columns is not None)
+        ),
+        "--workers and --column are for raw text, not for --task.": (
+            task is not None and (workers > 1 or text_field is not None)
+        ),
+    })  # fmt: skip
+    reader = None
+    if task is not None:
+        in_columns = options.columns_of(columns)
+        reader = TaskText.of_model(task, model, units=units, columns=in_columns)
+        corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
+    run_options = RunOptions(
+        limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
+        vocab=None if vocab in (None, "corpus") else WordVocab.read(vocab),
+        resume=resume, device=device, workers=Workers(workers),
+        reader=reader,
+    )  # fmt: skip
+    options.choose_threads(threads)
+    with watch_training("fine-tuning", run_options) as watched:
+        result = run(
+            config, model, corpus, output, watched,
+            general=general or [], count_vocab=vocab == "corpus",
+        )  # fmt: skip
+    lines = [
+        f"model  {result.training.model_dir}",
+        f"{'perplexity':16s}{'before':>10s}{'after':>10s}   (full softmax, OOV rate, targets)",
+    ]
+    for name, after in result.after.items():
+        before = f"{result.before[name].mean:10.1f}" if name in result.before else f"{'–':>10s}"
+        lines.append(
+            f"{name:16s}{before}{after.mean:10.1f}   {after.oov_rate:.1%}, {after.tokens:,}"
+        )
+    hint = "With --general FILE it also shows what the model forgets."
+    note = hint if len(result.after) == 1 else ""
+    return Result(result, lines, note=note) if is_main_process() else None
+
+
+def _replayed(text: str | None) -> dict[str, str | float]:
+    """Return ``--replay TEXT:SHARE`` as settings."""
+    from elmokit.files.remote import as_address
+    from elmokit.files.sources import STANDARD_INPUT, find_files
+
+    if text is None:
+        return {}
+    path, _, share = text.rpartition(":")
+    if not path or re.fullmatch(r"0?\.[0-9]+", share) is None or not float(share):
+        raise InputError(f"--replay takes TEXT:SHARE, such as wiki.txt:0.2, got {text!r}.")
+    if STANDARD_INPUT in find_files(path):
+        raise InputError("--replay may read its text several times: give a file, not -.")
+    return {
+        "text.replay": as_address(path) or str(Path(path).absolute()),
+        "text.replay_share": float(share),
+    }
 
 
 def plot(
@@ -123,8 +222,7 @@ def plot(
     *,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
     overwrite: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Plot loss and held-out perplexity of a run by direction, even while it is training.
 
     The same plot as in the panel on training of `elmokit explore`. It has a line for an n-gram
@@ -141,11 +239,11 @@ def plot(
     target = output or run / "plot.png"
     check_target(target, overwrite=overwrite)
     drawn = plot_run(run, target)
-    if json:
-        emit_json({"run": run, "output": target, "rows": len(drawn.rows)})
-    else:
-        state = "running" if drawn.is_running else "ended"
-        typer.echo(f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})")
+    state = "running" if drawn.is_running else "ended"
+    return Result(
+        {"run": run, "output": target, "rows": len(drawn.rows)},
+        [f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})"],
+    )
 
 
 def track(
@@ -153,8 +251,7 @@ def track(
     tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
     *,
     follow: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
 
     The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
@@ -167,7 +264,7 @@ def track(
     from elmokit.training.curves import track as write_events
 
     count = write_events(run, follow=follow)
-    if json:
-        emit_json({"run": run, "tracker": tracker, "rows": count})
-    else:
-        typer.echo(f"{counted(count, 'row')} of {run} sent to {tracker}")
+    return Result(
+        {"run": run, "tracker": tracker, "rows": count},
+        [f"{counted(count, 'row')} of {run} sent to {tracker}"],
+    )

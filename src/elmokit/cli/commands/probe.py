@@ -1,21 +1,17 @@
 """`elmokit neighbors`, `probe` and `weights`: what layers know, and which of them tasks use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import check_output, emit_json, progress_bar
-from elmokit.errors import InputError, counted
+from elmokit.cli.output import Result, check_output, progress_bar
+from elmokit.errors import InputError, counted, refuse
 from elmokit.probes.registry import describe_probes, find_probe
-
-if TYPE_CHECKING:
-    from elmokit.probes.layer_weights import LayerWeights
-    from elmokit.probes.neighbors import Neighborhood
 
 
 def probe(
@@ -35,8 +31,7 @@ def probe(
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Measure what each layer of a model knows, without a task model.
 
     Trains at most a linear classifier or a threshold.
@@ -69,44 +64,41 @@ def probe(
     plain = [plain_score(score) for score in last.scores]
     counts = {score.name: [getattr(score, probe_used.counts)] for score in last.scores}
     gains = training_gains(probe_used, counts)
-    if json:
-        emit_json({
-            "probe": name, "scores": plain, "gains": [asdict(gain) for gain in gains],
-            **({} if not kept else {"over_training": [
-                {"model": path, "words_read": curve[path],
-                 "scores": [plain_score(score) for score in of_kept.scores]}
-                for path, of_kept in zip(curve, (*earlier, last), strict=True)
-            ]}),
-            "metadata": last.metadata,
-        })  # fmt: skip
-        return
-    for path, of_kept in zip(curve, earlier, strict=False):  # the last model follows below
-        typer.echo(f"after {curve[path]:,} words")
-        _print_scores(probe_used, [plain_score(score) for score in of_kept.scores])
-        typer.echo()
-    _print_scores(probe_used, plain)
+    report: dict[str, Any] = {"probe": name, "scores": plain, "gains": [asdict(g) for g in gains]}
+    lines: list[str] = []
+    if kept:
+        over_training = [
+            {"model": path, "words_read": curve[path],
+             "scores": [plain_score(score) for score in of_kept.scores]}
+            for path, of_kept in zip(curve, (*earlier, last), strict=True)
+        ]  # fmt: skip
+        report["over_training"] = over_training
+        for one in over_training[:-1]:  # the last model follows below
+            lines += [f"after {one['words_read']:,} words", *_table(probe_used, one["scores"]), ""]
+    lines += _table(probe_used, plain)
     if gains:
-        typer.echo(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
+        lines.append(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
     for gain in gains:
         title = probe_used.columns[gain.figure]
-        typer.echo(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")
+        lines.append(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")
+    return Result({**report, "metadata": last.metadata}, lines)
 
 
-def _print_scores(probe: Any, scores: list[dict[str, Any]]) -> None:
+def _table(probe: Any, scores: list[dict[str, Any]]) -> Iterator[str]:
     shown = {
         column: title.strip()
         for column, title in probe.columns.items()
         if any(isinstance(score[column], float) for score in scores)
     }
     widths = {column: max(12, len(title) + 2) for column, title in shown.items()}
-    typer.echo(" " * 20 + "".join(f"{title:>{widths[column]}}" for column, title in shown.items()))
+    yield " " * 20 + "".join(f"{title:>{widths[column]}}" for column, title in shown.items())
     for score in scores:
         cells = (
             f"{'–' if score[column] is None else f'{score[column]:.2f}':>{width}}"
             for column, width in widths.items()
         )
-        typer.echo(f"{score['name']:<20}{''.join(cells)}")
-    typer.echo(probe.note.format(**scores[-1]))
+        yield f"{score['name']:<20}{''.join(cells)}"
+    yield probe.note.format(**scores[-1])
 
 
 def weights(
@@ -114,8 +106,7 @@ def weights(
     *,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
     overwrite: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Show the layer weights that task models learned, as a table or a heat map.
 
     Prints softmax-normalized weights and gamma for each RUN and position of ELMo in its network.
@@ -130,26 +121,20 @@ def weights(
     weights = [read_layer_weights(run) for run in runs]
     if plot is not None:
         plot_layer_weights(weights, plot)
-    if json:
-        emit_json({"runs": weights, "plot": plot})
-        return
-    _print_weights(weights)
-    if plot is not None:
-        typer.echo(f"heat map: {plot}")
-
-
-def _print_weights(runs: "list[LayerWeights]") -> None:
-    num_layers = max(len(mix.weights) for run in runs for mix in run.mixes)
-    width = max(len(run.run) for run in runs)
+    num_layers = max(len(mix.weights) for run in weights for mix in run.mixes)
+    width = max(len(run.run) for run in weights)
     header = "".join(f"{f'layer {layer}':>9}" for layer in range(num_layers)) + f"{'gamma':>9}"
-    typer.echo(f"{'run':<{width}}  {'task':<10}{'condition':<11}{'position':<10}{header}")
-    for run in runs:
+    lines = [f"{'run':<{width}}  {'task':<10}{'condition':<11}{'position':<10}{header}"]
+    for run in weights:
         for mix in run.mixes:
             shares = "".join(f"{share:9.3f}" for share in mix.weights)
-            typer.echo(
+            lines.append(
                 f"{run.run:<{width}}  {run.task:<10}{run.embeddings:<11}{mix.position:<10}"
                 f"{shares:<{9 * num_layers}}{mix.gamma:9.3f}"
             )
+    if plot is not None:
+        lines.append(f"heat map: {plot}")
+    return Result({"runs": weights, "plot": plot}, lines)
 
 
 def neighbors(
@@ -169,8 +154,7 @@ def neighbors(
     tokenizer: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Show which occurrences of a word have the most similar vectors.
 
     Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; with only
@@ -190,32 +174,31 @@ def neighbors(
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighbors_of_word, spread
 
-    if sentence is None and any_word:
-        raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
-    if sentence is not None and show is not None:
-        raise InputError("--show is for all occurrences in TEXT: --sentence has only its own.")
+    refuse({
+        "--any-word needs --sentence: the occurrence whose neighbors to find.": (
+            sentence is None and any_word
+        ),
+        "--show is for all occurrences in TEXT: --sentence has only its own.": (
+            sentence is not None and show is not None
+        ),
+    })  # fmt: skip
     found = neighbors_of_word(
         Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
         layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,
         vectors=vectors, tokenizer=tokenizer, text_field=text_field,
     )  # fmt: skip
-    if json:
-        emit_json(found.as_dict())
-        return
-    occurrences = found.occurrences
+    occurrences, lines = found.occurrences, []
     if sentence is None:
         at_limit = f" (as many as --limit {limit} allows)" if len(occurrences) == limit else ""
         counts = f"{counted(len(occurrences), 'occurrence')}{at_limit}"
-        typer.echo(f"{found.word}: {counts}, {options.name_layers(found.layers)}")
+        lines.append(f"{found.word}: {counts}, {options.name_layers(found.layers)}")
         occurrences = spread(occurrences, show or 4)
-    _print(occurrences, context)
+    for near in occurrences:
+        lines.append(f"\n{near.occurrence.marked(context=context)}")
+        lines += [
+            f"  {similarity:5.2f}  {other.marked(context=context)}"
+            for other, similarity in zip(near.neighbors, near.similarities, strict=True)
+        ]
     if found.static:
-        near = ", ".join(f"{other} {cosine:.2f}" for other, cosine in found.static)
-        typer.echo(f"\nstatic: {near}")
-
-
-def _print(found: "Sequence[Neighborhood]", context: int) -> None:
-    for one in found:
-        typer.echo(f"\n{one.occurrence.marked(context=context)}")
-        for other, similarity in zip(one.neighbors, one.similarities, strict=True):
-            typer.echo(f"  {similarity:5.2f}  {other.marked(context=context)}")
+        lines.append(f"\nstatic: {', '.join(f'{word} {cos:.2f}' for word, cos in found.static)}")
+    return Result(found.as_dict(), lines)

@@ -1,12 +1,13 @@
 """`elmokit reading`: surprisal against reading times."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import check_output, emit_json, write_table
+from elmokit.cli.output import Result, check_output, write_table
 from elmokit.errors import counted
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ def reading(
     precision: str = "auto",
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Print how much a model's surprisal says about reading times, word by word.
 
     TABLE (.csv, or separated by tabs, with a header) has a row per word. Surprisal is that of the
@@ -78,34 +78,32 @@ def reading(
     report = reading_gains(model, table, columns, kept=kept)
     if output is not None:
         write_table(output, report.header, report.rows)
-    if json:
-        curve = [
-            {"model": name, "words_read": words_read, "gains": gains}
-            for name, (words_read, gains) in report.over_training.items()
-        ]
-        emit_json({
-            "words": report.words, "left_out": report.left_out, "sentences": report.sentences,
-            "held_out_by": report.held_out_by, "unknown": report.unknown, "spelled": report.spelled,
-            "gains": report.gains, **({"over_training": curve} if kept else {}),
-            "metadata": report.metadata,
-        })  # fmt: skip
-    else:
-        _print(report, model, kept=kept)
+    curve = [
+        {"model": name, "words_read": words_read, "gains": gains}
+        for name, (words_read, gains) in report.over_training.items()
+    ]
+    data = {
+        "words": report.words, "left_out": report.left_out, "sentences": report.sentences,
+        "held_out_by": report.held_out_by, "unknown": report.unknown, "spelled": report.spelled,
+        "gains": report.gains, **({"over_training": curve} if kept else {}),
+        "metadata": report.metadata,
+    }  # fmt: skip
+    return Result(data, _lines(report, model, kept=kept))
 
 
-def _print(report: "ReadingReport", model: str, *, kept: bool) -> None:
+def _lines(report: "ReadingReport", model: str, *, kept: bool) -> Iterator[str]:
     for name in report.gains if kept else ():
-        typer.echo(f"{name} over the training of {model}: nats a word, by words read")
-        typer.echo(f"{'':<16}" + "".join(f"{key:>18}" for key in _CURVE))
+        yield f"{name} over the training of {model}: nats a word, by words read"
+        yield f"{'':<16}" + "".join(f"{key:>18}" for key in _CURVE)
         for words_read, gains in report.over_training.values():
             cells = "".join(f"{gains[name][key].nats:>+18.4f}" for key in _CURVE)
-            typer.echo(f"{words_read:<16,}{cells}")
+            yield f"{words_read:<16,}{cells}"
     for name, parts in report.gains.items():
-        typer.echo(
+        yield (
             f"{name}: {counted(report.words, 'word')}, {report.left_out} left out, "
             f"held out by {report.held_out_by} ({report.num_groups})"
         )
-        typer.echo(f"{'':<24}{'nats a word':>30}{'R² points':>12}{'slope':>10}")
+        yield f"{'':<24}{'nats a word':>30}{'R² points':>12}{'slope':>10}"
         for key, part in parts.items():
             interval = f"{part.nats:+.4f} [{part.low:+.4f}, {part.high:+.4f}]"
-            typer.echo(f"{key:<24}{interval:>30}{part.r2_points:>+12.2f}{part.slope:>+10.3f}")
+            yield f"{key:<24}{interval:>30}{part.r2_points:>+12.2f}{part.slope:>+10.3f}"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import check_output, emit_json, stdout_is_utf8
+from elmokit.cli.output import Result, check_output, emit_json, stdout_is_utf8
 from elmokit.errors import InputError, counted
 
 
@@ -132,8 +132,7 @@ def perplexity(
     text_field: options.TextFieldOption = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Print the forward, backward and mean perplexity of a model on a text.
 
     Each word and sentence end of TEXT is scored once per direction, with the full softmax. A word
@@ -154,27 +153,32 @@ def perplexity(
         precision=precision, unknown=unknown,
     )  # fmt: skip
     report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
-    if json:
-        emit_json({
-            **dataclasses.asdict(report), "skipped": read.skipped,
-            "metadata": scorer.metadata(tokenizer=splitter),
-        })  # fmt: skip
-        return
-    typer.echo(f"forward        {report.forward:10.2f}")
-    typer.echo(f"backward       {report.backward:10.2f}")
-    typer.echo(f"mean           {report.mean:10.2f}   (computed in {report.precision})")
+    lines = [
+        f"forward        {report.forward:10.2f}",
+        f"backward       {report.backward:10.2f}",
+        f"mean           {report.mean:10.2f}   (computed in {report.precision})",
+    ]
     if report.oov_rate:
-        typer.echo(f"known words    {report.mean_known:10.2f}   (mean, without unknown words)")
-    typer.echo(f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)")
-    typer.echo(f"sentences      {report.sentences:10d}")
+        lines.append(f"known words    {report.mean_known:10.2f}   (mean, without unknown words)")
+    lines += [
+        f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)",
+        f"sentences      {report.sentences:10d}",
+    ]
     if read.num_bad:
-        typer.echo(f"skipped lines  {read.num_bad:10d}   (of {read.lines:,}; they are not scored)")
-    typer.echo(
+        lines.append(
+            f"skipped lines  {read.num_bad:10d}   (of {read.lines:,}; they are not scored)"
+        )
+    reading = "unknown words spelled by the model"
+    if not report.is_spelled:
+        reading = (
+            f"to {report.bits_per_byte_spelled:.3f}: unknown words scored as <UNK>, or spelled at "
+            "8 bits a byte"
+        )
+    lines += [
         f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
-        f"{report.vocabulary:,} words)"
-    )
-    reading = "unknown words spelled by the model" if report.is_spelled else (
-        f"to {report.bits_per_byte_spelled:.3f}: unknown words scored as <UNK>, or spelled at 8 "
-        "bits a byte"
-    )  # fmt: skip
-    typer.echo(f"bits per byte  {report.bits_per_byte:10.3f}   ({reading})")
+        f"{report.vocabulary:,} words)",
+        f"bits per byte  {report.bits_per_byte:10.3f}   ({reading})",
+    ]
+    metadata = scorer.metadata(tokenizer=splitter)
+    figures = {**dataclasses.asdict(report), "skipped": read.skipped, "metadata": metadata}
+    return Result(figures, lines)

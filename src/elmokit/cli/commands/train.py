@@ -1,21 +1,21 @@
-"""`elmokit train`: train a task model on the layers of a biLM."""
+"""`elmokit train`: a task model on the layers of a biLM; `predict` and `evaluate` with it."""
 
+from itertools import tee
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.options import choose_threads
-from elmokit.cli.output import TaskListeners, emit_json, progress_bar
-from elmokit.errors import InputError
+from elmokit.cli.output import Result, emit_json, progress_bar
+from elmokit.errors import InputError, counted
 from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
 
 if TYPE_CHECKING:
-    from elmokit.tasks.runs.train_task import TaskResult
+    from elmokit.tasks.runs.training import EpochReport, TaskStep
 
 _TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) + "."
-COLUMNS = ("columns.word", "columns.tag")
 
 
 def train(
@@ -41,8 +41,7 @@ def train(
     device: str = "auto",
     layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Train a task model and keep the epoch with the best dev score.
 
     The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
@@ -65,20 +64,19 @@ def train(
     from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
-    named: dict[str, object] = {
-        "inputs.embeddings": embeddings, "train.epochs": epochs, "train.seed": seed,
-    }  # fmt: skip
-    if (numbers := options.columns_of(columns)) is not None:
-        named |= dict(zip(COLUMNS, (numbers.word, numbers.tag), strict=True))
+    in_columns = options.columns_of(columns)
+    named = {
+        "--embeddings": ("inputs.embeddings", embeddings),
+        "--epochs": ("train.epochs", epochs),
+        "--seed": ("train.seed", seed),
+        "--columns word": ("columns.word", in_columns and in_columns.word),
+        "--columns tag": ("columns.tag", in_columns and in_columns.tag),
+    }
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
-        overrides=[*options.as_settings(named), *(set_ or [])],
+        overrides=options.overrides(named, set_),
     )  # fmt: skip
-    options.check_agreement(config, {
-        "TASK": ("task", task), "--embeddings": ("inputs.embeddings", embeddings),
-        "--epochs": ("train.epochs", epochs), "--seed": ("train.seed", seed),
-        **{f"--{name.replace('.', ' ')}": (name, named[name]) for name in named.keys() & COLUMNS},
-    })  # fmt: skip
+    options.check_agreement(config, {"TASK": ("task", task), **named})
     suffixes = find_task(task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
@@ -86,34 +84,130 @@ def train(
         path or find_split(data or Path(), split, suffixes)
         for path, split in ((train, "train"), (dev, "dev"))
     )
-    choose_threads(threads)
+    options.choose_threads(threads)
+    last_score = ""
+
+    def on_step(step: "TaskStep") -> None:
+        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
+        status = f"epoch {step.epoch}{loss}{last_score}"
+        update(step.done, total=step.total, description=step.stage, status=status)
+
+    def on_epoch(report: "EpochReport") -> None:
+        nonlocal last_score
+        best = " (best)" if report.is_best else ""
+        last_score = f" · dev {report.dev.metric} {report.dev.value:.2f}{best}"
+
     with progress_bar("layers") as update:
-        shown = TaskListeners(update)
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
             vectors=vectors, test_path=test, device=device, cache_dir=layer_cache, resume=resume,
-            minutes=minutes, save_on_signals=True, on_step=shown.on_step, on_epoch=shown.on_epoch,
+            minutes=minutes, save_on_signals=current_thread() is main_thread(), on_step=on_step,
+            on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
-    _print(result, test, json=json)
-
-
-def _print(result: "TaskResult", test: Path | None, *, json: bool) -> None:
     best, tested = result.best, result.test
-    if json:
-        test_score = {} if tested is None else {"test": {"value": tested.value, **tested.details}}
-        emit_json({
-            "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
-            **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
-            "seconds": result.seconds, "complete": result.is_complete,
-            **test_score,
-        })  # fmt: skip
-        return
-    typer.echo(
+    figures = {
+        "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
+        **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
+        "seconds": result.seconds, "complete": result.is_complete,
+    }  # fmt: skip
+    lines = [
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
         f"{result.num_epochs}; the model is in {result.run_dir}"
-    )
+    ]
     if tested is not None:
-        typer.echo(f"test {tested.metric} {tested.value:.2f} on {test}")
-    if not result.is_complete:
-        typer.echo("stopped by --minutes; give more minutes and --resume to continue", err=True)
+        figures["test"] = {"value": tested.value, **tested.details}
+        lines.append(f"test {tested.metric} {tested.value:.2f} on {test}")
+    stopped = "stopped by --minutes; give more minutes and --resume to continue"
+    return Result(figures, lines, note="" if result.is_complete else stopped)
+
+
+def predict(
+    run: options.TaskRunArgument,
+    text: options.TextArgument,
+    *,
+    text_field: options.TextFieldOption = None,
+    tokenizer: str | None = None,
+    model: options.RunModelOption = None,
+    precision: str | None = None,
+    device: str = "auto",
+    threads: options.ThreadsOption = None,
+    by_document: bool = False,
+    json: bool = False,
+) -> None:
+    """Predict with a trained task model on raw text.
+
+    Prints one answer per line or record of TEXT: tagged words, brackets or labels. With --json, an
+    answer has the text as written, tokens with character offsets, and probabilities: softmax of
+    labels and tags; for spans, the share of the legal tag sequences with the span (ner: by its
+    CRF).
+
+    Args:
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
+        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
+            A document ends with its file, and at an empty line of a text file.
+        json: Print one JSON object per line, with probabilities.
+    """
+    from elmokit.embed.numbered_lines import NumberedLines
+    from elmokit.files.text_records import WHOLE_LINES
+    from elmokit.tasks.runs.task_run import TaskRun
+
+    trained = TaskRun.load(run, model=model, precision=precision, device=device)
+    if text_field is None and trained.task.num_texts > 1:
+        text_field = WHOLE_LINES  # with tabs between the texts
+    is_empty = True
+    for files in [[path] for path in text] if by_document else [text]:
+        places, texts = tee(NumberedLines(files, text_field=text_field).located())
+        names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+        how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
+        for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
+            is_empty = False
+            if json:
+                emit_json(answer)
+            else:
+                typer.echo(trained.task.show(*answer))
+    if is_empty:
+        raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
+
+
+def evaluate(
+    run: options.TaskRunArgument,
+    data: Annotated[Path, typer.Argument(metavar="DATA")],
+    *,
+    columns: options.ColumnsOption = None,
+    model: options.RunModelOption = None,
+    precision: str | None = None,
+    device: str = "auto",
+    layer_cache: options.LayerCacheOption = None,
+    threads: options.ThreadsOption = None,
+) -> Result:
+    """Score a trained task model on labeled data, in total and by tag, type of span or label.
+
+    Args:
+        data: File with gold labels, in the task's format.
+        precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
+    """
+    from elmokit.tasks.runs.run_dir import run_hash
+    from elmokit.tasks.runs.task_run import TaskRun
+    from elmokit.weights.locate import TASK_RUNS
+
+    in_columns = options.columns_of(columns)
+    trained = TaskRun.load(
+        run, model=model, precision=precision, device=device, cache_dir=layer_cache
+    )
+    run_sha256 = run_hash(TASK_RUNS.find(run))
+    score = trained.evaluate(data, columns=in_columns)
+    data_of_score = {"metric": score.metric, "value": score.value, **score.details}
+    data_of_score["examples"] = len(score.counts)
+    lines = [f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})"]
+    lines += [f"{name:<12}{value:8.2f}" for name, value in score.details.items()]
+    if score.by_label:
+        data_of_score["by_label"] = score.by_label
+        width = max(12, 2 + max(map(len, score.by_label)))
+        lines.append(f"\n{'':<{width}}{'precision':>10}{'recall':>8}{'F1':>8}{'gold':>8}")
+        lines += [
+            f"{label:<{width}}{part.precision:10.2f}{part.recall:8.2f}{part.f1:8.2f}{part.gold:8,}"
+            for label, part in score.by_label.items()
+        ]
+    made = {"run_sha256": run_sha256, **trained.result_metadata()}
+    return Result({**data_of_score, "metadata": made}, lines)

@@ -1,28 +1,28 @@
 """`elmokit vectors` and `distil`: static word vectors, trained on a corpus or made with a biLM."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import duration, emit_json, progress_bar
+from elmokit.cli.output import Result, duration, progress_bar
 from elmokit.errors import InputError, counted
 
-if TYPE_CHECKING:
-    from elmokit.vectors.training import VectorsReport
+CorpusArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CORPUS",
+        help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
+    ),
+]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE")]
 
 
 def vectors(
-    corpus: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
-        ),
-    ],
+    corpus: CorpusArgument,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")],
+    output: OutputOption,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
     tokenizer: Annotated[
         str | None,
@@ -42,8 +42,7 @@ def vectors(
     ] = 0,
     threads: Annotated[int, typer.Option(min=1)] = 1,
     overwrite: bool = False,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Train static word vectors on a corpus, as a baseline for a model.
 
     Trains with gensim and writes FILE in word2vec format (fasttext to .bin: in fastText format);
@@ -56,7 +55,6 @@ def vectors(
         kind: skipgram, cbow, or fasttext (skip-gram with character n-grams).
         dim: Vector dimensions.
         window: Maximum number of context words per side.
-        min_count: Minimum occurrences of a word.
         epochs: Passes over the corpus.
         negative: Negative samples per target word.
         buckets: With --kind fasttext: hash buckets for character n-grams; default: 500,000.
@@ -77,38 +75,23 @@ def vectors(
                 done, total=total, description=stage, status=counted(done, 'word')
             ),
         )  # fmt: skip
-    if json:
-        emit_json(report)
-    else:
-        _print(report)
-
-
-def _print(report: "VectorsReport") -> None:
-    tokenizer = report.tokenizer
-    typer.echo(
-        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions"
-    )
-    typer.echo(f"metadata       {report.metadata_path}")
-    typer.echo(
+    tokenizer_used = report.tokenizer
+    return Result(report, [
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions",
+        f"metadata       {report.metadata_path}",
         f"corpus         {counted(report.corpus_words, 'word')} in "
         f"{counted(report.corpus_sentences, 'sentence')}, "
-        f"{report.coverage:.2%} of them with a vector"
-    )
-    typer.echo(f"tokenizer      {tokenizer.name} {tokenizer.version}, {report.normalization}")
-    typer.echo(f"time           {duration(report.seconds)}")
+        f"{report.coverage:.2%} of them with a vector",
+        f"tokenizer      {tokenizer_used.name} {tokenizer_used.version}, {report.normalization}",
+        f"time           {duration(report.seconds)}",
+    ])  # fmt: skip
 
 
 def distil(
     model: options.ModelArgument,
-    corpus: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CORPUS",
-            help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
-        ),
-    ],
+    corpus: CorpusArgument,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")],
+    output: OutputOption,
     layers: str = "average",
     state: str = "reset",
     min_count: Annotated[int, typer.Option(min=1)] = 5,
@@ -117,8 +100,7 @@ def distil(
     format_: Annotated[str, typer.Option("--format")] = "word2vec",
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Write static word vectors: the mean of a word's vectors over a corpus.
 
     The means are centered and whitened, and each is multiplied by a weight by which rare words
@@ -129,7 +111,6 @@ def distil(
         output: Output: .safetensors, .bin (word2vec, binary), .txt or .vec (text).
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
-        min_count: Minimum occurrences of a word.
         max_words: Most words with a vector, the most frequent ones.
         remove: Remove so many leading components instead of whitening.
         format_: Form of text: word2vec (a first line of counts) or glove (none).
@@ -142,14 +123,9 @@ def distil(
             min_count=min_count, max_words=max_words, remove=remove, file_format=format_,
             overwrite=overwrite, on_progress=lambda done, total: update(done, total=total),
         )  # fmt: skip
-    if json:
-        emit_json(report)
-        return
-    typer.echo(
-        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions"
-    )
-    typer.echo(
+    return Result(report, [
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions",
         f"corpus         {counted(report.corpus_words, 'word')}, {report.coverage:.2%} of them "
-        "with a vector"
-    )
-    typer.echo(f"time           {duration(report.seconds)}")
+        "with a vector",
+        f"time           {duration(report.seconds)}",
+    ])  # fmt: skip

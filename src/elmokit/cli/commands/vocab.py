@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import emit_json, progress_bar
+from elmokit.cli.output import Result, progress_bar
 from elmokit.errors import counted, refuse
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import COMPRESSIONS
@@ -16,11 +16,7 @@ from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.version import __version__
 
 if TYPE_CHECKING:
-    from elmokit.corpus.readers import ReadReport
-    from elmokit.text.vocab_doctor import CorpusFit, VocabReport
-    from elmokit.text.word_counter import BuiltVocab
-
-_SENTENCES_PER_UPDATE = 10_000
+    from elmokit.text.vocab_doctor import VocabReport
 
 
 def vocab(
@@ -40,8 +36,7 @@ def vocab(
     normalization: Normalization = DEFAULT_NORMALIZATION,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Count words and write the target vocabulary, or check an existing one.
 
     Args:
@@ -68,8 +63,11 @@ def vocab(
     from elmokit.corpus.readers import ReadReport, read_text_lines
     from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
+    from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
+    from elmokit.text.given_sentences import MAX_MARKED_SHARE
     from elmokit.text.sentences import Workers, tokenize_lines
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
+    from elmokit.text.vocab_doctor import check_vocab
     from elmokit.text.word_counter import build_vocab
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
@@ -77,89 +75,71 @@ def vocab(
     splitter = build_tokenizer(options.tokenizer_of(tokenizer, language) or tokenizer)
     processes = Workers(workers)
     tokenized = tokenize_lines(lines, splitter, normalization, read, workers=processes)
-    sentences = _reported(tokenized, read)
+
+    def sentences() -> Iterator[list[str]]:
+        with progress_bar("counting") as update:
+            for number, sentence in enumerate(tokenized):
+                if number % 10_000 == 0:
+                    update(read.words, status=counted(read.words, "word"))
+                yield sentence
+
     if check is not None:
-        report = _check(check, sentences if files else None, read, normalization, max_characters)
-        emit_json(report) if json else _print(report)
-        raise typer.Exit(2 if report.errors else 0)
+        config = CharVocabConfig(
+            max_characters=max_characters or DEFAULT_MAX_CHARACTERS, normalization=normalization
+        )
+        report = check_vocab(check, sentences() if files else None, char_vocab=CharVocab(config))
+        if read.marked_lines > MAX_MARKED_SHARE * read.lines:
+            marked = f"{counted(read.marked_lines, 'line')} of the corpus hold special words"
+            report = replace(report, warnings=(*report.warnings, marked))
+        return Result(report, _findings(report), exit_code=2 if report.errors else 0)
     assert output is not None
     with local_output(output, inputs=files, overwrite=overwrite) as path:
         check_target(path, inputs=files, overwrite=overwrite)
-        built = build_vocab(sentences, max_size=max_size, min_count=min_count or 1)
+        built = build_vocab(sentences(), max_size=max_size, min_count=min_count or 1)
         built.vocab.write(path)
-    if json:
-        emit_json({
-            "path": str(as_file(output)), "size": len(built.vocab),
-            "sentences": built.num_sentences,
-            "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
-            "tokenizer": tokenizer_metadata(splitter),
-            "normalization": normalization, "elmokit_version": __version__,
-        })  # fmt: skip
-        return
-    typer.echo(f"vocabulary     {as_file(output)}")
-    typer.echo(f"lines          {len(built.vocab):,} (three specials first)")
-    typer.echo(f"corpus         {_sizes(built)}")
-    typer.echo(f"coverage       {built.coverage:.2%} of the words")
+    figures = {
+        "path": str(as_file(output)), "size": len(built.vocab),
+        "sentences": built.num_sentences,
+        "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
+        "tokenizer": tokenizer_metadata(splitter),
+        "normalization": normalization, "elmokit_version": __version__,
+    }  # fmt: skip
+    return Result(figures, [
+        f"vocabulary     {as_file(output)}",
+        f"lines          {len(built.vocab):,} (three specials first)",
+        f"corpus         {_sizes(built)}",
+        f"coverage       {built.coverage:.2%} of the words",
+    ])  # fmt: skip
 
 
-def _check(
-    path: Path, sentences: "Iterable[list[str]] | None", read: "ReadReport",
-    normalization: Normalization, max_characters: int | None,
-) -> "VocabReport":  # fmt: skip
-    """Check a vocabulary, against the sentences of a corpus if there is one."""
-    from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
-    from elmokit.text.given_sentences import MAX_MARKED_SHARE
-    from elmokit.text.vocab_doctor import check_vocab
-
-    config = CharVocabConfig(
-        max_characters=max_characters or DEFAULT_MAX_CHARACTERS, normalization=normalization
-    )
-    report = check_vocab(path, sentences, char_vocab=CharVocab(config))
-    if read.marked_lines > MAX_MARKED_SHARE * read.lines:
-        marked = f"{counted(read.marked_lines, 'line')} of the corpus hold special words"
-        report = replace(report, warnings=(*report.warnings, marked))
-    return report
-
-
-def _reported(sentences: Iterable[list[str]], report: "ReadReport") -> Iterator[list[str]]:
-    """Yield sentences; report the words that were read."""
-    with progress_bar("counting") as update:
-        for number, sentence in enumerate(sentences):
-            if number % _SENTENCES_PER_UPDATE == 0:
-                update(report.words, status=counted(report.words, "word"))
-            yield sentence
-
-
-def _print(report: "VocabReport") -> None:
-    lines = ", ".join(
+def _findings(report: "VocabReport") -> Iterator[str]:
+    specials = (
         f"{word} {f'line {line}' if line else 'missing'}"
         for word, line in report.special_lines.items()
     )
-    typer.echo(f"vocabulary     {report.path}: {counted(report.num_words, 'word')}")
-    typer.echo(f"specials       {lines}")
-    typer.echo(
-        f"cut            {counted(report.num_truncated, 'word')} longer than {report.max_bytes} "
-        f"bytes{_examples(report.truncated)}"
-    )
+    yield f"vocabulary     {report.path}: {counted(report.num_words, 'word')}"
+    yield f"specials       {', '.join(specials)}"
+    longer = f"{counted(report.num_truncated, 'word')} longer than {report.max_bytes} bytes"
+    yield f"cut            {longer}{_examples(report.truncated)}"
     if (fit := report.corpus) is not None:
-        unseen = counted(fit.num_unseen, "word")
-        typer.echo(f"corpus         {_sizes(fit)}")
-        typer.echo(f"coverage       {fit.coverage:.2%}; {unseen} not in the corpus")
-        typer.echo(f"order          rank correlation with the counts {fit.rank_correlation:.2f}")
+        yield f"corpus         {_sizes(fit)}"
+        unseen = f"{counted(fit.num_unseen, 'word')} not in the corpus"
+        yield f"coverage       {fit.coverage:.2%}; {unseen}"
+        yield f"order          rank correlation with the counts {fit.rank_correlation:.2f}"
         share = fit.num_truncated / max(fit.num_words, 1)
         examples = _examples(word for word, _ in fit.frequent_truncated)
-        typer.echo(f"cut            {share:.3%} of the words{examples}")
+        yield f"cut            {share:.3%} of the words{examples}"
         unknown = " ".join(f"{word} ({count})" for word, count in fit.frequent_unknown)
-        typer.echo(f"unknown        {unknown or '-'}")
+        yield f"unknown        {unknown or '-'}"
     for message in report.errors:
-        typer.echo(f"ERROR          {message}")
+        yield f"ERROR          {message}"
     for message in report.warnings:
-        typer.echo(f"warning        {message}")
+        yield f"warning        {message}"
     if not report.errors and not report.warnings:
-        typer.echo("no problem found")
+        yield "no problem found"
 
 
-def _sizes(corpus: "BuiltVocab | CorpusFit") -> str:
+def _sizes(corpus: Any) -> str:
     return f"{counted(corpus.num_words, 'word')} in {counted(corpus.num_sentences, 'sentence')}"
 
 

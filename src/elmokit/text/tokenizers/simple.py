@@ -368,5 +368,5 @@ def _patterns_of(version: str, language: data.Language) -> Patterns:
 
 
 def _any_of(words: frozenset[str]) -> str:
-    longest_first = sorted(words, key=len, reverse=True)
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
     return "|".join(map(re.escape, longest_first)) or _NEVER

@@ -1,8 +1,8 @@
-"""Requests that arrive together are computed together, by one thread.
+"""Requests that arrive together are computed together, by one thread; another one reads texts.
 
 Requests with the fewest texts left come first: short ones need not wait for long ones, and what was
 begun is finished. (Sharing evenly answers nobody in time when there are too many.) The event loop
-owns the queue; it hands the requests to the thread for one batch at a time.
+owns the queue.
 """
 
 import asyncio
@@ -12,14 +12,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 from elmokit.web.api.schemas import Metrics
 from elmokit.web.server import RequestError
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
+_READ_TOGETHER = 16
+"""Texts of a request that are read before those of other requests."""
 _RETRY = {"Retry-After": "5"}
 
 
@@ -27,60 +28,53 @@ _RETRY = {"Retry-After": "5"}
 class Job:
     """A request in the queue, then its results.
 
-    ``computation`` has two methods for the thread: ``prepare(text)`` returns what ``compute(list)``
-    reads of a text, and its size in tokens.
+    ``computation`` has two methods for the threads: ``prepare(text)`` returns what
+    ``compute(list)`` reads of a text, and its size in tokens.
     """
 
     computation: Any
-    texts: Sequence[Any]
+    num_texts: int
     is_wanted: Callable[[], bool]
-    max_tokens: float
-    """Of all texts together: their vectors are in memory until the last one is there."""
     future: asyncio.Future["Job"] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     arrived: float = field(default_factory=time.perf_counter)
-    next_piece: "_Piece | None" = None
-    """The first text that is in no batch yet, once it was split."""
+    items: list[Any] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    """Tokens of its texts, as far as they are read."""
+    num_taken: int = 0
+    """Texts that are in batches."""
     results: list[Any] = field(default_factory=list)
     error: Exception | None = None
-    sizes: list[int] = field(default_factory=list)
-    """Tokens of its texts, as far as they are in batches."""
     tokenization_seconds: float = 0.0
     queue_seconds: float = 0.0
     inference_seconds: float = 0.0
 
     @property
-    def is_taken(self) -> bool:
-        """All texts are in batches."""
-        return len(self.sizes) == len(self.texts)
+    def is_read(self) -> bool:
+        return len(self.items) == self.num_texts
 
-    @property
-    def is_over(self) -> bool:
-        """Nothing is left to compute, or nobody waits for it any more."""
-        is_dropped = self.error is not None or self.future.cancelled() or not self.is_wanted()
-        return is_dropped or len(self.results) == len(self.texts)
+    def read(self, texts: Sequence[Any], max_tokens: float) -> None:
+        """Read the next texts; the vectors of all are in memory until the last one is there."""
+        started = time.perf_counter()
+        for text in texts:
+            item, num_tokens = self.computation.prepare(text)
+            self.items.append(item)
+            self.sizes.append(num_tokens)
+            if sum(self.sizes) > max_tokens:
+                raise RequestError(
+                    413,
+                    f"The first {len(self.sizes):,} texts have over {max_tokens:,} words and "
+                    "sentence boundaries: send them in parts.",
+                )
+        self.tokenization_seconds += time.perf_counter() - started
 
-    def answer(self) -> None:
-        """Hand over the results, or why there are none."""
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        elif len(self.results) == len(self.texts):
-            self.future.set_result(self)
-        else:
-            self.future.set_exception(RequestError(400, "The client has left."))
 
-
-class _Piece(NamedTuple):
-    """A text of a batch."""
-
-    job: Job
-    item: Any
-    num_tokens: int
+_Batch = list[tuple[Job, Any]]
 
 
 class Batcher:
-    """Queue and thread."""
+    """Queue and threads."""
 
     def __init__(self, *, batch_tokens: int, wait_seconds: float, metrics: Metrics) -> None:
         self._batch_tokens, self._wait_seconds = batch_tokens, wait_seconds
@@ -94,7 +88,7 @@ class Batcher:
     async def running(self) -> AsyncIterator[None]:
         """Compute what is submitted; at the end finish what is queued."""
         self._is_running = True
-        with ThreadPoolExecutor(1, thread_name_prefix="elmokit-batches") as thread:
+        with ThreadPoolExecutor(1) as self._reader, ThreadPoolExecutor(1) as thread:
             work = asyncio.create_task(self._work(thread))
             work.add_done_callback(lambda _: self.stop())
             try:
@@ -111,7 +105,7 @@ class Batcher:
     @property
     def queue_size(self) -> int:
         """Requests with texts that are in no batch yet."""
-        return sum(not job.is_taken for job in self._jobs)
+        return sum(job.num_taken < job.num_texts for job in self._jobs)
 
     def check_running(self) -> None:
         """Refuse a request that would not be computed."""
@@ -124,122 +118,106 @@ class Batcher:
     ) -> Job:  # fmt: skip
         """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
-        job = Job(computation, texts, is_wanted, max_tokens)
+        job = Job(computation, len(texts), is_wanted)
         self._jobs.append(job)
-        self._arrival.set()
+        loop = asyncio.get_running_loop()
         try:
-            await asyncio.wait({job.future}, timeout=timeout_seconds)
-            if not job.future.done():
-                message = f"This was not computed within {timeout_seconds:g} seconds."
-                raise RequestError(503, message, headers=_RETRY)
-            return job.future.result()
+            async with asyncio.timeout(timeout_seconds):
+                for start in range(0, len(texts), _READ_TOGETHER):
+                    part = texts[start : start + _READ_TOGETHER]
+                    if is_wanted():
+                        await loop.run_in_executor(self._reader, job.read, part, max_tokens)
+                self._arrival.set()
+                return await job.future
+        except TimeoutError:
+            message = f"This was not computed within {timeout_seconds:g} seconds."
+            raise RequestError(503, message, headers=_RETRY) from None
         finally:
-            job.future.cancel()  # the thread drops what nobody waits for
-            if job in self._jobs:
-                self._jobs.remove(job)
-
-    # --- the event loop
+            job.future.cancel()
+            self._jobs.remove(job)
+            self._arrival.set()
 
     async def _work(self, thread: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
-        while await self._has_requests():
-            jobs = list(self._jobs)
-            batch = await loop.run_in_executor(thread, self._compute_batch, jobs)
-            if batch:
-                self._metrics.observe("te_batch_next_size", len(batch))
-                num_tokens = sum(piece.num_tokens for piece in batch)
-                self._metrics.observe("te_batch_next_tokens", num_tokens)
+        while ready := await self._ready_jobs():
+            batch = self._take_batch(ready)
+            jobs = list(dict.fromkeys(job for job, _ in batch))
+            computing = time.perf_counter()
             for job in jobs:
-                if job.is_over and not job.future.done():
-                    self._jobs.remove(job)
-                    job.answer()
+                if not job.results:
+                    job.queue_seconds = computing - job.arrived - job.tokenization_seconds
+            await asyncio.get_running_loop().run_in_executor(thread, _compute, batch)
+            self._metrics.observe("te_batch_next_size", len(batch))
+            for job in jobs:
+                job.inference_seconds += time.perf_counter() - computing
+                if job.future.done():
+                    continue
+                if job.error is not None:
+                    job.future.set_exception(job.error)
+                elif len(job.results) == job.num_texts:
+                    job.future.set_result(job)
 
-    async def _has_requests(self) -> bool:
-        """Wait for a request, and briefly for others; return False when there will be none."""
-        while not self._jobs:
-            if not self._is_running:
-                return False
-            self._arrival.clear()
-            await self._arrival.wait()
-        until, num_jobs = self._jobs[0].arrived + self._wait_seconds, 0
-        while self._is_running and len(self._jobs) > num_jobs and time.perf_counter() < until:
-            num_jobs = len(self._jobs)
-            await asyncio.sleep(_PAUSE_SECONDS)
-        return bool(self._jobs) or self._is_running
+    async def _ready_jobs(self) -> list[Job]:
+        """Wait for a request, and briefly for others; return none when there will be none."""
+        while self._jobs or self._is_running:
+            if ready := self._find_ready():
+                until, num_jobs = ready[0].arrived + self._wait_seconds, 0
+                while self._is_running and time.perf_counter() < until:
+                    if len(self._jobs) == num_jobs and all(job.is_read for job in self._jobs):
+                        break
+                    num_jobs = len(self._jobs)
+                    await asyncio.sleep(_PAUSE_SECONDS)
+                if ready := self._find_ready():
+                    return ready
+            else:
+                self._arrival.clear()
+                await self._arrival.wait()
+        return []
 
-    # --- the thread
+    def _find_ready(self) -> list[Job]:
+        ready = []
+        for job in self._jobs:
+            if job.future.done():
+                continue
+            if not job.is_wanted():
+                job.future.set_exception(RequestError(400, "The client has left."))
+            elif job.is_read and job.num_taken < job.num_texts:
+                ready.append(job)
+        return ready
 
-    def _compute_batch(self, jobs: list[Job]) -> list[_Piece]:
-        """Compute texts of some jobs, and return them."""
-        batch = self._take_batch([job for job in jobs if not job.is_over])
-        computing = time.perf_counter()
-        for job in {piece.job: None for piece in batch if not piece.job.results}:
-            job.queue_seconds = computing - job.arrived - job.tokenization_seconds
-        _compute(batch)
-        ended = time.perf_counter()
-        for job in {piece.job: None for piece in batch}:
-            job.inference_seconds += ended - computing
-        return batch
-
-    def _take_batch(self, jobs: list[Job]) -> list[_Piece]:
+    def _take_batch(self, jobs: list[Job]) -> _Batch:
         """Take texts of one computation, from the requests that have the fewest left.
 
         The first text is taken however long it is.
         """
-        if not jobs:  # its client has just left
-            return []
         # a batch has one computation; if others wait, the next one is theirs
         others = [job for job in jobs if job.computation is not self._last_computation]
         self._last_computation = (others or jobs)[0].computation
         jobs = [job for job in jobs if job.computation is self._last_computation]
-        jobs.sort(key=lambda job: len(job.texts) - len(job.sizes))
-        batch: list[_Piece] = []
+        batch: _Batch = []
         left = self._batch_tokens
-        for job in chain.from_iterable(repeat(job, len(job.texts)) for job in jobs):
-            if left <= 0:
-                break
-            piece = None if job.is_taken or job.error else _next_piece(job)
-            if piece is None or (batch and piece.num_tokens > left):
-                continue
-            job.sizes.append(piece.num_tokens)
-            job.next_piece = None
-            batch.append(piece)
-            left -= piece.num_tokens
-        return [piece for piece in batch if not piece.job.is_over]
+        for job in sorted(jobs, key=lambda job: job.num_texts - job.num_taken):
+            while job.num_taken < job.num_texts:
+                num_tokens = job.sizes[job.num_taken]
+                if batch and num_tokens > left:
+                    break
+                batch.append((job, job.items[job.num_taken]))
+                job.num_taken += 1
+                left -= num_tokens
+        self._metrics.observe("te_batch_next_tokens", self._batch_tokens - left)
+        return batch
 
 
-def _next_piece(job: Job) -> _Piece | None:
-    """Return the next text of a request as it is computed; None for one that cannot be read."""
-    if job.next_piece is None:
-        text = job.texts[len(job.sizes)]
-        started = time.perf_counter()
-        try:
-            item, num_tokens = job.computation.prepare(text)
-            if sum(job.sizes) + num_tokens > job.max_tokens:
-                raise RequestError(
-                    413,
-                    f"The first {len(job.sizes) + 1:,} texts have over {job.max_tokens:,} words "
-                    "and sentence boundaries: send them in parts.",
-                )
-        except Exception as error:
-            job.error = error
-            return None
-        job.next_piece = _Piece(job, item, num_tokens)
-        job.tokenization_seconds += time.perf_counter() - started
-    return job.next_piece
-
-
-def _compute(batch: list[_Piece]) -> None:
+def _compute(batch: _Batch) -> None:
     """Compute a batch; if it fails, one job after the other: only the culprit fails."""
-    jobs = list(dict.fromkeys(piece.job for piece in batch))
+    jobs = list(dict.fromkeys(job for job, _ in batch))
     try:
-        results = jobs[0].computation.compute([piece.item for piece in batch]) if jobs else []
+        results = jobs[0].computation.compute([item for _, item in batch])
     except Exception as error:
         if len(jobs) == 1:
             jobs[0].error = error
             return
         for job in jobs:
-            _compute([piece for piece in batch if piece.job is job])
+            _compute([(one, item) for one, item in batch if one is job])
         return
-    for piece, result in zip(batch, results, strict=True):
-        piece.job.results.append(result)
+    for (job, _), result in zip(batch, results, strict=True):
+        job.results.append(result)

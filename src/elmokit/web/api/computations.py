@@ -11,7 +11,7 @@ from elmokit.embed.sentences import Pooling
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.contexts import NUM_BOUNDARIES
-from elmokit.inference.results import Layers, check_one_layer
+from elmokit.inference.results import check_one_layer
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.given_sentences import check_text, split_sentence
@@ -40,18 +40,13 @@ class Text:
     pooled: bool = False
     """One vector is wanted, not one per word."""
 
-    def __len__(self) -> int:
-        """Return the number of characters."""
-        return _num_characters(self.value)
-
     def check_length(self, number: int, unit: str, limit: int) -> None:
         """Refuse a text that is empty or too long."""
         if number > limit:
-            cut = ', and of a longer one those with "truncate": true'
-            advice = "" if self.truncate is None else cut
-            raise RequestError(
-                413, f"{self.where} has {number:,} {unit}: at most {limit:,} are read{advice}."
-            )
+            message = f"{self.where} has {number:,} {unit}: at most {limit:,} are read"
+            if self.truncate is not None:
+                message += ', and of a longer one those with "truncate": true'
+            raise RequestError(413, f"{message}.")
         if number == 0 and unit == "words":
             raise RequestError(422, f"{self.where} has no words.")
 
@@ -77,23 +72,18 @@ class Embedding:
 
     def compute(self, items: list[tuple[list[str], bool]]) -> list[np.ndarray]:
         """Return (2D) of pooled texts and (W, 2D) of others."""
-        pooled = iter(self._vectors([words for words, pool in items if pool], self.pool.layers))
-        single = iter(self._vectors([words for words, pool in items if not pool], self.word_layers))
-        return [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
-
-    def _vectors(self, texts: list[list[str]], layers: Layers | str) -> list[np.ndarray]:
-        settings = self._settings
-        return self._embedder.embed(
-            texts, layers=layers, state=settings.state, batch_tokens=settings.batch_tokens
+        how = {"state": self._settings.state, "batch_tokens": self._settings.batch_tokens}
+        pooled, single = (
+            iter(self._embedder.embed([w for w, pool in items if pool == p], layers=layers, **how))
+            for p, layers in ((True, self.pool.layers), (False, self.word_layers))
         )
+        return [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
 
 
 class Tokens:
     """Tokens of texts, with their places in characters; ids are those of the vocabulary."""
 
-    def __init__(
-        self, embedder: Embedder, vocab: WordVocab | None, settings: ServerSettings
-    ) -> None:
+    def __init__(self, embedder: Embedder, vocab: WordVocab | None, settings: ServerSettings):
         self._embedder, self._vocab, self._settings = embedder, vocab, settings
 
     def prepare(self, text: Text) -> tuple[tuple[str, list[str]], int]:
@@ -130,7 +120,7 @@ class Prediction:
 
     def prepare(self, text: Text) -> tuple[Text, int]:
         """Estimate the size of a text from its characters; refuse an empty or a long one."""
-        num_characters = len(text)
+        num_characters = _num_characters(text.value)
         text.check_length(num_characters, "characters", self._settings.max_characters)
         text.check_length(_num_words(text.value), "words", self._settings.max_words)
         if isinstance(text.value, str):

@@ -38,13 +38,9 @@ class Service:
     """Answers requests about one model, and about task models by the names of their routes."""
 
     def __init__(
-        self,
-        embedder: Embedder,
-        settings: ServerSettings,
-        *,
-        vocab: WordVocab | None = None,
+        self, embedder: Embedder, settings: ServerSettings, *, vocab: WordVocab | None = None,
         runs: "Mapping[str, TaskRun] | None" = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._embedder, self._settings = embedder, settings
         self.metrics = Metrics()
         self.batcher = Batcher(
@@ -123,26 +119,20 @@ class Service:
     async def _info(self, request: Request) -> Response:
         settings = self._settings
         made_by = self._embedder.metadata(layers=self._embedding.word_layers, state=settings.state)
-        return json_response(
-            {
-                "model_id": settings.name,
-                "model_sha": made_by["model_hash"],
-                "model_dtype": made_by["precision"],
-                "model_type": {"embedding": {"pooling": self._embedding.pool.name}},
-                "max_concurrent_requests": settings.max_requests,
-                "max_input_length": settings.max_words,
-                "max_batch_tokens": settings.batch_tokens,
-                "max_client_batch_size": settings.max_texts,
-                "auto_truncate": False,
-                "tokenization_workers": 1,
-                "version": __version__,
-                "embedding": made_by | {"normalize": settings.normalize},
-                "predict": {
-                    name: {"task": prediction.run.task.name, "labels": prediction.run.labels}
-                    for name, prediction in self._predictions.items()
-                },
-            }
-        )
+        runs = {name: prediction.run for name, prediction in self._predictions.items()}
+        return json_response({
+            "model_id": settings.name, "model_sha": made_by["model_hash"],
+            "model_dtype": made_by["precision"],
+            "model_type": {"embedding": {"pooling": self._embedding.pool.name}},
+            "max_concurrent_requests": settings.max_requests,
+            "max_input_length": settings.max_words, "max_batch_tokens": settings.batch_tokens,
+            "max_client_batch_size": settings.max_texts, "auto_truncate": False,
+            "tokenization_workers": 1, "version": __version__,
+            "embedding": made_by | {"normalize": settings.normalize},
+            "predict": {
+                name: {"task": run.task.name, "labels": run.labels} for name, run in runs.items()
+            },
+        })  # fmt: skip
 
     async def _health(self, request: Request) -> Response:
         self.batcher.check_running()
@@ -174,11 +164,10 @@ class Service:
                 parameter="model", code="model_not_found",
             )  # fmt: skip
         job = await self._compute(request, self._embedding, asked.input, field="input", pooled=True)
-        vectors = self._pooled(job, normalize=None)
         num_words = sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes)
-        is_base64 = asked.encoding_format == "base64"
-        encode = partial(openai_list, vectors, name, num_words=num_words, is_base64=is_base64)
-        return await _answer(job, encode)
+        how = {"num_words": num_words, "is_base64": asked.encoding_format == "base64"}
+        vectors = self._pooled(job, normalize=None)
+        return await _answer(job, partial(openai_list, vectors, name, **how))
 
     async def _openai_models(self, request: Request) -> Response:
         name = self._settings.name
@@ -193,28 +182,19 @@ class Service:
     # --- what they share
 
     async def _compute(
-        self,
-        request: Request,
-        computation: Any,
-        inputs: Any,
-        *,
-        field: str = "inputs",
-        truncate: bool | None = None,
-        pooled: bool = False,
-    ) -> Job:
+        self, request: Request, computation: Any, inputs: Any, *, field: str = "inputs",
+        truncate: bool | None = None, pooled: bool = False,
+    ) -> Job:  # fmt: skip
         single = isinstance(inputs, str)
         values: Sequence[Any] = [inputs] if single else inputs
         method = "single" if single else "batch"
         self.metrics.count("te_request_count", method)
         if not values:
             raise RequestError(422, f"`{field}` is an empty list.", parameter=field)
-        if len(values) > self._settings.max_texts:
-            raise RequestError(
-                413,
-                f"`{field}` holds {len(values):,} texts: a request has at most "
-                f"{self._settings.max_texts:,}.",
-                parameter=field,
-            )
+        most = self._settings.max_texts
+        if len(values) > most:
+            message = f"`{field}` holds {len(values):,} texts: a request has at most {most:,}."
+            raise RequestError(413, message, parameter=field)
         texts = [
             Text(value, f"`{field}`" if single else f"`{field}[{i}]`", truncate, pooled)
             for i, value in enumerate(values)
@@ -240,14 +220,13 @@ class Service:
 
     def _read(self, schema: type[schemas.Schema], request: Request) -> schemas.Schema:
         asked = schemas.parse(schema, request.scope["state"][BODY])
-        dimensions = getattr(asked, "dimensions", None)
-        if dimensions not in (None, self._embedder.dim):
+        dimensions, own = getattr(asked, "dimensions", None), self._embedder.dim
+        if dimensions not in (None, own):
             raise RequestError(
-                422,
-                f"`dimensions` must be {self._embedder.dim} or left out, got {dimensions}: vectors "
-                "of this model cannot be shortened.",
+                422, f"`dimensions` must be {own} or left out, got {dimensions}: vectors of this "
+                "model cannot be shortened.",
                 parameter="dimensions",
-            )
+            )  # fmt: skip
         return asked
 
     @asynccontextmanager

@@ -84,20 +84,15 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
 _SECONDS = tuple(1e-5 * 1.5**power for power in range(1, 36))
 _COUNTS = tuple(float(2**power) for power in range(17))
 _BOUNDS = {
-    "te_request_duration": _SECONDS,
-    "te_request_tokenization_duration": _SECONDS,
-    "te_request_queue_duration": _SECONDS,
-    "te_request_inference_duration": _SECONDS,
-    "te_request_input_length": _COUNTS,
-    "te_batch_next_size": _COUNTS,
+    "te_request_duration": _SECONDS, "te_request_tokenization_duration": _SECONDS,
+    "te_request_queue_duration": _SECONDS, "te_request_inference_duration": _SECONDS,
+    "te_request_input_length": _COUNTS, "te_batch_next_size": _COUNTS,
     "te_batch_next_tokens": _COUNTS,
-}
+}  # fmt: skip
 """The last value of each interval of the histograms."""
 _LABELS = {
-    "te_request_count": "method",
-    "te_request_success": "method",
-    "te_request_failure": "err",
-}
+    "te_request_count": "method", "te_request_success": "method", "te_request_failure": "err"
+}  # fmt: skip
 
 
 class Metrics:

@@ -66,12 +66,12 @@ class Call(BaseModel):
     gamma: Factor = 1.0
 
 
-class CallError(Exception):
-    """What went wrong, by a code of ``compute/errors.js``."""
+def refusal(code: str, message: str) -> RequestError:
+    """Return an error by a code of ``compute/errors.js``.
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    The status is 200: a browser logs other answers as errors of the page.
+    """
+    return RequestError(200, message, code=code)
 
 
 class Calls:
@@ -82,13 +82,10 @@ class Calls:
     """
 
     def __init__(
-        self,
-        models: Sequence[ExploredModel],
-        *,
-        runs: Mapping[str, Path] | None = None,
+        self, models: Sequence[ExploredModel], *, runs: Mapping[str, Path] | None = None,
         tasks: "Mapping[str, Callable[[], TaskRun]] | None" = None,
         corpus: Sequence[AnyFile] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._models = {explored.name: explored.model for explored in models}
         self._runs, self._tasks, self._corpus = dict(runs or {}), dict(tasks or {}), list(corpus)
         self._embedders: dict[str, Embedder] = {}
@@ -99,15 +96,15 @@ class Calls:
     def answer(self, method: str, body: bytes) -> bytes:
         """Return JSON, or layers as the page reads them, for a call in JSON."""
         if method not in METHODS:
-            raise CallError("not-available", f"This server has no call {method[:40]!r}.")
+            raise refusal("not-available", f"This server has no call {method[:40]!r}.")
         call = _read_call(body)
         try:
             with self._task_lock if method == "predict" else self._lock:
                 answer = getattr(self, f"_{method}")(call)
         except MissingExtraError as error:
-            raise CallError("missing-extra", str(error)) from error
+            raise refusal("missing-extra", str(error)) from error
         except ElmokitError as error:
-            raise CallError("bad-input", str(error)) from error
+            raise refusal("bad-input", str(error)) from error
         if isinstance(answer, bytes):
             return answer
         return json.dumps(jsonable(answer), allow_nan=False).encode()
@@ -135,13 +132,13 @@ class Calls:
     def _trace(self, call: Call) -> Any:
         model = self._model(call)
         if model.config.lexicon is not None:
-            raise CallError("no-trace", "The model reads characters and words by lists.")
+            raise refusal("no-trace", "The model reads characters and words by lists.")
         traced = trace(model, call.words, word=call.index, weights=call.weights, gamma=call.gamma)
         return traced.as_dict()
 
     def _surprisal(self, call: Call) -> Any:
         if len(call.words) * call.top > MAX_NAMED:
-            raise CallError(
+            raise refusal(
                 "too-long",
                 f"At most {MAX_NAMED:,} likeliest words are named at once, got {len(call.words):,} "
                 f"words with `top` {call.top:,}.",
@@ -162,18 +159,31 @@ class Calls:
     def _neighbors(self, call: Call) -> Any:
         embedder, num_layers = self._embedder(call), self._model(call).num_layers
         if not self._corpus:
-            raise CallError("not-available", "No corpus was given: `elmokit explore --corpus`.")
+            raise refusal("not-available", "No corpus was given: `elmokit explore --corpus`.")
         if not (1 <= call.layer < num_layers and 0 <= call.index < len(call.words)):
-            raise CallError("bad-input", f"There is no layer {call.layer} or no word {call.index}.")
-        if call.model not in self._indexes:
-            self._indexes[call.model] = _in_background(lambda: index_corpus(embedder, self._corpus))
-        indexing = self._indexes[call.model]
+            raise refusal("bad-input", f"There is no layer {call.layer} or no word {call.index}.")
+        indexing = self._indexes.get(call.model)
+        if indexing is None:
+            indexing = self._indexes[call.model] = self._index_in_background(embedder)
         if not futures.wait([indexing], _SOON_SECONDS).done:
-            raise CallError("not-yet", "The corpus is being read: ask again.")
+            raise refusal("not-yet", "The corpus is being read: ask again.")
         if (error := indexing.exception()) is not None:
             del self._indexes[call.model]  # the next call reads the corpus again
-            raise CallError("bad-corpus", str(error) or type(error).__name__) from error
+            raise refusal("bad-corpus", str(error) or type(error).__name__) from error
         return indexing.result().nearest(call.words, call.index, layer=call.layer, top=call.top)
+
+    def _index_in_background(self, embedder: Embedder) -> futures.Future[CorpusIndex]:
+        future = futures.Future[CorpusIndex]()
+
+        def work() -> None:
+            try:
+                future.set_result(index_corpus(embedder, self._corpus))
+            except BaseException as error:
+                future.set_exception(error)
+
+        # in a thread that Ctrl-C need not wait for, as it would for one of an executor
+        threading.Thread(target=work, daemon=True).start()
+        return future
 
     def _embedder(self, call: Call) -> Embedder:
         model = self._model(call)
@@ -184,9 +194,9 @@ class Calls:
     def _scorer(self, call: Call) -> TextScorer:
         model = self._model(call)
         if model.num_target_words is None:
-            raise CallError("no-softmax", "This model has no softmax over words and predicts none.")
+            raise refusal("no-softmax", "This model has no softmax over words and predicts none.")
         if model.word_vocab is None:
-            raise CallError("no-vocabulary", "This model has a softmax, but no words for it.")
+            raise refusal("no-vocabulary", "This model has a softmax, but no words for it.")
         key = call.model, call.state or "warm"
         if key not in self._scorers:
             self._scorers[key] = TextScorer(model, state=key[1], precision="fp32", unknown="unk")
@@ -197,7 +207,7 @@ class Calls:
         try:
             run = read_training_run(directory)
         except (FormatError, FileNotFoundError) as error:
-            raise CallError("damaged-run", str(error)) from error
+            raise refusal("damaged-run", str(error)) from error
         return {"name": call.name, "title": call.name, **vars(run)}
 
     def _predict(self, call: Call) -> Any:
@@ -211,32 +221,18 @@ def _read_call(body: bytes) -> Call:
         first = error.errors(include_url=False, include_input=False)[0]
         code = "too-long" if first["type"] == "too_long" else "bad-input"
         field = "".join(f"`{name}`: " for name in first["loc"][:1])
-        raise CallError(code, f"{field}{first['msg']}") from None
+        raise refusal(code, f"{field}{first['msg']}") from None
     num_bytes = len((" ".join(call.words) + call.text).encode())
     if num_bytes > MAX_BYTES:
-        raise CallError("too-long", f"A text has at most {MAX_BYTES:,} bytes, got {num_bytes:,}.")
+        raise refusal("too-long", f"A text has at most {MAX_BYTES:,} bytes, got {num_bytes:,}.")
     return call
 
 
 def _named(known: Mapping[str, Any], name: str, *, kind: str) -> Any:
     if name not in known:
         listed = ", ".join(known) or "none"
-        raise CallError(f"unknown-{kind}", f"There is no {kind} {name!r:.60}; available: {listed}.")
+        raise refusal(f"unknown-{kind}", f"There is no {kind} {name!r:.60}; available: {listed}.")
     return known[name]
-
-
-def _in_background(compute: Callable[[], CorpusIndex]) -> futures.Future[CorpusIndex]:
-    """Compute in a thread that Ctrl-C need not wait for, as it would for one of an executor."""
-    future = futures.Future[CorpusIndex]()
-
-    def work() -> None:
-        try:
-            future.set_result(compute())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return future
 
 
 _CONTENT_TYPES = {
@@ -273,10 +269,7 @@ def page_router(files: Mapping[str, Callable[[], bytes]], calls: Calls) -> Route
 
     async def call(request: Request) -> Response:
         method, body = request.path_params["method"], request.scope["state"][BODY]
-        try:
-            content = await run_in_threadpool(calls.answer, method, body)
-        except CallError as error:  # 200: a browser logs other answers as errors of the page
-            raise RequestError(200, str(error), code=error.code) from error
+        content = await run_in_threadpool(calls.answer, method, body)
         kind = _BYTES if method == "layers" else "application/json"
         return Response(content, headers=_HEADERS, media_type=kind)
 

@@ -1,7 +1,5 @@
 """What a copy of the page consists of; the page as a folder of static files, with models inside."""
 
-import re
-import string
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,111 +11,10 @@ from elmokit.errors import InputError, quoted
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
 from elmokit.files.remote import AnyFile
-from elmokit.text.alignment import MAX_ALTERED, cluster_pattern
-from elmokit.text.normalization import combining_marks, plain_1_rules
-from elmokit.text.tokenizers import simple_data
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
-from elmokit.text.tokenizers.simple import rules_of
 from elmokit.version import __version__
 from elmokit.web.page import calls
 from elmokit.web.page.models import COMPRESSED, MADE_FILES, STATIC, ExploredModel, load_explored
 from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
-
-RULES_NAME = "tokenizer-rules.json"
-
-_SPACES = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""What `str.isspace` is true of."""
-_ESCAPES = {
-    r"\w": r"[\p{L}\p{N}_]", r"\W": r"[^\p{L}\p{N}_]", r"\d": r"\p{Nd}", r"\p{M}": r"\p{M}",
-    r"\s": _SPACES, r"\S": _SPACES.replace("[", "[^"), "(?s:.)": r"[\s\S]", "(?i:": "(?:",
-    # V8 takes a negated class inside a negated class for another one
-    r"[^\W\d_]": r"[\p{L}\p{Nl}\p{No}]",
-}  # fmt: skip
-_TOKEN = re.compile(
-    r"\[\^\\W\\d_\]|\\p\{M\}|\\U[\da-f]{8}|\\u[\da-f]{4}|\\.|\(\?s:\.\)|\(\?P=\w+\)|\(\?P<\w+>|\(\?(?:i:|:|<?[=!])"
-    r"|.",
-    re.DOTALL,
-)
-_OTHER_CASES = {"i": "İı", "s": "ſ", "k": "\u212a"}
-"""What Python takes for a letter in another case, besides its lower and upper case."""
-
-
-def text_rules(tokenizers: Iterable[TokenizerConfig]) -> dict[str, Any]:
-    """Return the rules of the tokenizers of the models, with patterns in JavaScript's syntax."""
-    plain = vars(plain_1_rules())
-    return {
-        "spaces": _SPACES,
-        "normalization": {
-            name: to_javascript(rule) if isinstance(rule, re.Pattern) else dict(rule)
-            for name, rule in plain.items()
-        },
-        "simple": {
-            tokenizer.version: _simple_rules(build_tokenizer(tokenizer).version)
-            for tokenizer in tokenizers
-            if tokenizer.name == "simple"
-        },
-        "alignment": {"cluster": to_javascript(cluster_pattern()), "max_altered": MAX_ALTERED},
-    }
-
-
-def _simple_rules(version: str) -> dict[str, Any]:
-    rules = rules_of(version)
-    return {
-        "patterns": {
-            name: to_javascript(pattern) for name, pattern in rules.patterns._asdict().items()
-        },
-        "titles": sorted(rules.language.titles),
-        "references": sorted(rules.language.references),
-        "abbreviations": sorted(rules.language.abbreviations),
-        "contractions": dict(rules.language.contractions),
-        "has_ordinals": rules.language.has_ordinals,
-        "closers": simple_data.CLOSERS,
-    }
-
-
-def to_javascript(pattern: re.Pattern[str]) -> str:
-    """Return the source of ``new RegExp(source, "v")`` that matches the same.
-
-    It knows what the rules use: neither spaces in classes nor ranges of letters in any case.
-    """
-    source = pattern.pattern.replace(combining_marks(), r"\p{M}")
-    source = re.sub(r"(?<=\[)-|-(?=\])", r"\\-", source)  # a sign at the edge of a class, no range
-    if pattern.flags & re.VERBOSE:
-        source = re.sub(r"\s+#.*|\s", "", source)
-    ignores_case = [bool(pattern.flags & re.IGNORECASE)]  # outside, then in each open group
-    in_class, parts = False, list[str]()
-    for token in _TOKEN.findall(source):
-        parts.append(_translated(token, in_class=in_class, ignores_case=ignores_case[-1]))
-        if token in ("[", "]"):
-            in_class = token == "["
-        elif not in_class and token == ")":
-            ignores_case.pop()
-        elif not in_class and token[0] == "(" and token[-1] != ")":
-            ignores_case.append(ignores_case[-1] or token == "(?i:")
-    return "".join(parts)
-
-
-def _translated(token: str, *, in_class: bool, ignores_case: bool) -> str:
-    if token in _ESCAPES:
-        return _ESCAPES[token]
-    if token.startswith(r"\U"):
-        return rf"\u{{{int(token[2:], 16):x}}}"
-    if token.startswith("(?P"):
-        return token.replace("(?P<", "(?<").replace("(?P=", r"\k<").replace(")", ">")
-    if token == "." and not in_class:
-        return r"[^\n]"
-    if ignores_case and token.isalpha():
-        cases = {token.lower(), token.upper(), *_OTHER_CASES.get(token.lower(), "")}
-        return "".join(sorted(cases)) if in_class else f"[{''.join(sorted(cases))}]"
-    if len(token) == 2 and token[0] == "\\":
-        if token[1].isalnum():
-            raise ValueError(f"no JavaScript is known for {token!r}")
-        return rf"\u{{{ord(token[1]):x}}}"
-    # which signs a class may hold as they are differs between the languages
-    if in_class and token in string.punctuation and token not in "]^-":
-        return rf"\u{{{ord(token):x}}}"
-    return token
-
 
 CATALOG_NAME = "explorer.json"
 """What the page can show, computed where."""
@@ -176,12 +73,11 @@ def page_files(
 ) -> dict[str, Callable[[], bytes]]:
     """Return how to read each file of a copy of the page, by its path in it."""
     catalog_bytes = json_bytes(content)
-    rules = json_bytes(text_rules(model.model.tokenizer for model in models), indent=None)
     static = [path for path in STATIC.rglob("*") if path.is_file()]
     files = {path.relative_to(STATIC).as_posix(): path.read_bytes for path in static}
     if all(entry["tokenizer"] != "close" for entry in content["models"]):
         del files[SPLITTER_NAME]
-    files |= {CATALOG_NAME: lambda: catalog_bytes, RULES_NAME: lambda: rules}
+    files[CATALOG_NAME] = lambda: catalog_bytes
     for model in models:
         folder = f"models/{model.name}"
         files |= {f"{folder}/{path.name}": path.read_bytes for path in model.paths()}

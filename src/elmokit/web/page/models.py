@@ -6,12 +6,12 @@ beside it, so they cannot be out of date: int8 with one scale for each vector of
 hash of the model stands in the metadata, and the page refuses a file of another model.
 """
 
-import itertools
 import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,7 +42,6 @@ MAX_BROWSER_BYTES = 64_000_000
 """Size of the weights of a model that a browser runs."""
 PREPARED_NAME = "prepared.safetensors"
 
-_LARGEST = 127
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")
 
 
@@ -89,32 +88,24 @@ class ExploredModel:
         sizes = {path.name: path.stat().st_size for path in self.paths()}
         model_hash = model.model_hash()
         return {
-            "name": self.name,
-            "title": self.name,
-            "language": language_of(model),
+            "name": self.name, "title": self.name, "language": language_of(model),
             "compressed": WEIGHTS_NAME + COMPRESSED in sizes,
             "path": "" if compute == "server" else f"models/{quote(self.name)}/",
-            "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}",
-            "pack": pack_name(model),
-            "hash": model_hash,
-            "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
-            "compute": compute,
-            "tokenizer": tokenizer,
-            "tokenized_by": tokenized_by,
-            "tokenizer_name": model.tokenizer.name,
-            "tokenizer_version": model.tokenizer.version,
+            "prepared": f"models/{quote(self.name)}/{PREPARED_NAME}", "pack": pack_name(model),
+            "hash": model_hash, "version": f"{__version__}-{model.fingerprint(model_hash)[:16]}",
+            "compute": compute, "tokenizer": tokenizer, "tokenized_by": tokenized_by,
+            "tokenizer_name": model.tokenizer.name, "tokenizer_version": model.tokenizer.version,
             "normalization": config.char_vocab.normalization,
             "has_softmax": model.num_target_words is not None and model.word_vocab is not None,
             "num_words": None if model.word_vocab is None else len(model.word_vocab),
-            "num_layers": model.num_layers,
-            "dim": model.output_dim,
+            "num_layers": model.num_layers, "dim": model.output_dim,
             "cell_dim": config.lstm.cell_dim,
             "max_characters": config.char_cnn and config.char_vocab.max_characters,
             "filters": [] if config.char_cnn is None else config.char_cnn.filters,
             "num_highway": 0 if config.char_cnn is None else config.char_cnn.num_highway,
             "num_parameters": model.num_parameters(),
             "num_bytes": sum(size for name, size in sizes.items() if name != CARD_NAME),
-        }
+        }  # fmt: skip
 
     def _tokenized(self, *, served: bool, compute: str) -> tuple[str, str]:
         """Return how text is split, and where."""
@@ -145,7 +136,7 @@ def distinct_names(names: Iterable[str]) -> list[str]:
     """Return names in their order, numbered from the second of the same name on: x, x-2, x-3."""
     distinct: list[str] = []
     for name in names:
-        numbered = (name if n == 1 else f"{name}-{n}" for n in itertools.count(1))
+        numbered = (name if n == 1 else f"{name}-{n}" for n in count(1))
         distinct.append(next(candidate for candidate in numbered if candidate not in distinct))
     return distinct
 
@@ -181,22 +172,17 @@ def prepared_layers(model: StoredBiLM) -> bytes:
         ("static", layers[0, sorted(first.values()), :dim]),
         ("context", layers[1:].transpose(1, 0, 2).reshape(-1, dim)),
     ):
-        tensors[name], tensors[f"{name}.scale"] = _in_int8(rows)
+        scale = np.maximum(np.abs(rows).max(axis=1), 1e-30) / 127  # (R,)
+        tensors[name] = np.round(rows / scale[:, None]).astype(np.int8)
+        tensors[f"{name}.scale"] = scale.astype(np.float32)
     return tensor_bytes(tensors, metadata={"model": model.model_hash()})
-
-
-def _in_int8(rows: Float[np.ndarray, "R D"]) -> tuple[np.ndarray, np.ndarray]:
-    scale = np.maximum(np.abs(rows).max(axis=1), 1e-30) / _LARGEST  # (R,)
-    return np.round(rows / scale[:, None]).astype(np.int8), scale.astype(np.float32)
 
 
 def warm_file(model: StoredBiLM) -> bytes:
     """Return the warm state as a safetensors file: hidden (N, 2, D) and cell (N, 2, H)."""
     state = warm_state(FrozenBiLM(model), warm_text(model.warm_text))
-    arrays = {"hidden": state.hidden[:, :, 0], "cell": state.cell[:, :, 0]}
-    return tensor_bytes({
-        name: np.ascontiguousarray(array) for name, array in arrays.items()
-    })  # fmt: skip
+    hidden, cell = (np.ascontiguousarray(part[:, :, 0]) for part in (state.hidden, state.cell))
+    return tensor_bytes({"hidden": hidden, "cell": cell})
 
 
 MADE_FILES: dict[str, Callable[[StoredBiLM], bytes]] = {
@@ -234,42 +220,35 @@ class CorpusIndex:
         """
         (vectors,) = self.embedder.embed([words], layers="all")  # (L, W, 2D)
         query = unit_rows(vectors[:, index].astype(np.float32))  # (L, 2D)
-        return {
-            "contextual": self._in_context(words, query[layer], self.layers[layer - 1], top),
-            "static": self._static(words[index], query[0], top),
-            "num_sentences": len(self.sentences),
-            "num_words": int(self.starts[-1]),
-            "is_whole": self.is_whole,
-        }
-
-    def _in_context(
-        self, words: Sequence[str], query: np.ndarray, vectors: np.ndarray, top: int
-    ) -> list[dict[str, Any]]:
+        in_layer = self.layers[layer - 1]
         cosines = np.concatenate([
-            vectors[first : first + _ROWS_TOGETHER].astype(np.float32) @ query
-            for first in range(0, len(vectors), _ROWS_TOGETHER)
+            in_layer[first : first + _ROWS_TOGETHER].astype(np.float32) @ query[layer]
+            for first in range(0, len(in_layer), _ROWS_TOGETHER)
         ])  # fmt: skip
         best = np.maximum.reduceat(cosines, self.starts[:-1])  # (sentences,)
-        nearest: list[dict[str, Any]] = []
-        for number in np.argsort(-best, kind="stable").tolist():
-            if len(nearest) == top:
-                break
-            sentence = self.sentences[number]
-            if not is_same_text(words, sentence):
-                first, last = self.starts[number : number + 2]
-                index = int(cosines[first:last].argmax())
-                nearest.append(_neighbor(sentence, index, float(best[number])))
-        return nearest
+        order = np.argsort(-best, kind="stable").tolist()
+        others = (n for n in order if not is_same_text(words, self.sentences[n]))
+        contextual = []
+        for number in islice(others, top):
+            first, last = self.starts[number : number + 2]
+            nearest = int(cosines[first:last].argmax())
+            contextual.append(_neighbor(self.sentences[number], nearest, best[number]))
+        of_forms = self.form_vectors @ query[0]
+        order = np.argsort(-of_forms, kind="stable")[: top + 1].tolist()
+        static = [
+            _neighbor([self.forms[form]], 0, of_forms[form])
+            for form in order
+            if self.forms[form] != words[index]
+        ]
+        return {
+            "contextual": contextual, "static": static[:top],
+            "num_sentences": len(self.sentences), "num_words": int(self.starts[-1]),
+            "is_whole": self.is_whole,
+        }  # fmt: skip
 
-    def _static(self, word: str, query: np.ndarray, top: int) -> list[dict[str, Any]]:
-        cosines = self.form_vectors @ query
-        order = np.argsort(-cosines, kind="stable")[: top + 1].tolist()
-        others = [i for i in order if self.forms[i] != word]
-        return [_neighbor([self.forms[i]], 0, float(cosines[i])) for i in others[:top]]
 
-
-def _neighbor(words: list[str], index: int, cosine: float) -> dict[str, Any]:
-    return {"words": words, "index": index, "similarity": cosine}
+def _neighbor(words: list[str], index: int, cosine: Any) -> dict[str, Any]:
+    return {"words": words, "index": index, "similarity": float(cosine)}
 
 
 def index_corpus(

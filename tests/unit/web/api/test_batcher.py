@@ -83,7 +83,7 @@ def test_short_requests_come_first_and_then_what_was_begun(computation, patient)
     assert sorted(computation.batches[2]) == ["aa", "bb", "bb", "bb", "bb", "bb"]
 
 
-def test_batches_do_not_mix_computations(computation):
+def test_batches_do_not_mix_computations(computation, patient):
     other = Recorder()
 
     async def steps(batcher):
@@ -95,7 +95,7 @@ def test_batches_do_not_mix_computations(computation):
 
 
 @pytest.mark.parametrize(("culprit", "num_batches"), [("bad", 4), ("unreadable", 1)])
-def test_only_the_culprit_of_a_batch_fails(computation, culprit, num_batches):
+def test_only_the_culprit_of_a_batch_fails(computation, patient, culprit, num_batches):
     async def steps(batcher):
         asked = [ask(batcher, computation, *texts) for texts in (["a", "b"], ["x", culprit], ["c"])]
         return await asyncio.gather(*asked, return_exceptions=True)

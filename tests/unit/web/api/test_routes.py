@@ -15,10 +15,9 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.web.api.schemas import Metrics
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
-from ....builders.live_server import HeldBack, served, until
+from ....builders.live_server import served
 
 TEXTS = ["I sat by the bank.", "배 를 타고 갔다", "the the river"]
 SENTENCES = [" ".join(words) for words in random_sentences(160, seed=5) if words]
@@ -133,16 +132,6 @@ class TestAnswers:
         assert headers["x-compute-tokens"] == "4"
         assert server.metric("te_queue_size") == 0
         assert server.metric("te_batch_next_size_count") >= before + 1
-
-    def test_a_browser_gets_a_page(self, embedder, runs):
-        with served(embedder, runs=runs, name="<b>&") as server:
-            status, headers, content = server.ask("GET", "/", headers={"Host": "localhost:1234"})
-        page = content.decode()
-        assert (status, headers.get_content_type()) == (200, "text/html")
-        assert "<h1>&lt;b&gt;&amp;</h1>" in page
-        assert "<b>" not in page
-        for text in ("/predict/sentiment", "/metrics", "localhost:1234/embed --json"):
-            assert text in page
 
     def test_another_layer_pooling_and_state(self, embedder):
         with served(embedder, layers=1, pooling="max", normalize=False, state="warm") as other:
@@ -269,42 +258,3 @@ def test_a_text_is_cut_between_words_and_not_within_a_syllable(server, embedder)
         (expected,) = embedder.embed([beginning], layers="average")
         assert status == 200
         assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
-
-
-def test_a_full_queue_is_429(embedder):
-    with served(embedder, max_requests=3) as server, ThreadPoolExecutor(8) as pool:
-        held = HeldBack.before(server)
-        first = pool.submit(server.post, "/embed", {"inputs": "I sat"})
-        until(lambda: held.sizes)
-        others = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(2)]
-        until(lambda: server.service.batcher.queue_size == 2)
-        for path, given in (
-            ("/embed", {"inputs": "I sat"}),
-            ("/v1/embeddings", {"input": "I sat", "model": "toy"}),
-        ):
-            status, headers, answer = server.ask(
-                "POST", path, json.dumps(given), {"Content-Type": "application/json"}
-            )
-            assert (status, headers["Retry-After"]) == (429, "1")
-            assert "3 requests" in str(answer)
-        assert server.metric('te_request_failure{err="overloaded"}') == 2
-        held.go.set()
-        assert [one.result()[0] for one in (first, *others)] == [200] * 3
-
-
-def test_histograms_are_cumulative_and_counters_have_labels():
-    metrics = Metrics()
-    for value in (1, 2, 3, 10**9):
-        metrics.observe("te_batch_next_size", value)
-    metrics.count("te_request_count", "single")
-    metrics.count("te_request_success", "batch")
-    metrics.count("te_request_failure", "overloaded")
-    lines = metrics.render(queue_size=7).splitlines()
-    assert {
-        "# TYPE te_queue_size gauge", "te_queue_size 7", 'te_batch_next_size_bucket{le="1"} 1',
-        'te_batch_next_size_bucket{le="2"} 2', 'te_batch_next_size_bucket{le="4"} 3',
-        'te_batch_next_size_bucket{le="+Inf"} 4', "te_batch_next_size_count 4",
-        "te_batch_next_size_sum 1000000006.0", 'te_request_count{method="single"} 1',
-        'te_request_success{method="batch"} 1', 'te_request_failure{err="overloaded"} 1',
-        "# TYPE te_request_duration histogram",
-    } <= set(lines)  # fmt: skip

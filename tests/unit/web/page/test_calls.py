@@ -9,9 +9,10 @@ import pytest
 import elmokit
 from elmokit.training.curves import check_run_dir
 from elmokit.web.page import export
-from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, CallError, Calls
+from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, Calls
 from elmokit.web.page.export import page_files
 from elmokit.web.page.models import STATIC, ExploredModel
+from elmokit.web.server import RequestError
 
 from ....builders.live_page import served_page
 from ....builders.training_models import lexicon_model, random_sentences, toy_model
@@ -49,7 +50,7 @@ def ask_until_read(calls, **given):
     while True:
         try:
             return ask(calls, "neighbors", model="toy", words=WORDS, index=1, **given)
-        except CallError as error:
+        except RequestError as error:
             if error.code != "not-yet":
                 raise
 
@@ -69,7 +70,7 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
     path.write_bytes(b"\xff\xfe not a text\n" * 300)
     calls = Calls([ExploredModel("toy", tmp_path, calls._models["toy"])], corpus=[path])
     for _ in range(2):
-        with pytest.raises(CallError, match=r"corpus\.txt") as caught:
+        with pytest.raises(RequestError, match=r"corpus\.txt") as caught:
             ask_until_read(calls)
         assert caught.value.code == "bad-corpus"
     path.write_text(" ".join(WORDS) + "\n" + " ".join(reversed(WORDS)) + "\n", encoding="utf-8")
@@ -102,21 +103,9 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
     ],
 )
 def test_bad_calls_get_a_code(calls, method, model, given, code):
-    with pytest.raises(CallError) as refused:
+    with pytest.raises(RequestError) as refused:
         ask(calls, method, model=model, **given)
     assert refused.value.code == code
-
-
-def test_a_task_model_is_loaded_when_it_is_first_asked(calls):
-    class Tagger:
-        def predict_json(self, texts):
-            yield from ({"text": text} for text in texts)
-
-    loaded = []
-    lazy = Calls([], tasks={"tagger": lambda: loaded.append(1) or Tagger()})
-    assert loaded == []
-    assert ask(lazy, "predict", task="tagger", text="a b") == [{"text": "a b"}]
-    assert loaded == [1]
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +161,6 @@ def test_calls_answer_as_the_library(page):
     length = int.from_bytes(content[:4], "little")
     shape = json.loads(content[4 : 4 + length])["shape"]
     numbers = np.frombuffer(content[4 + -(-length // 4) * 4 :], "<f4").reshape(shape)
-    (layers,) = elmokit.Embedder(model).embed([WORDS])
-    np.testing.assert_allclose(numbers, layers, atol=1e-5)
     (layers,) = elmokit.Embedder(model).embed([WORDS])
     np.testing.assert_allclose(numbers, layers, atol=1e-5)
 

@@ -1,4 +1,5 @@
 import gzip
+import importlib.util
 import json
 import os
 import random
@@ -6,6 +7,7 @@ import re
 import shutil
 import subprocess
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +18,7 @@ from elmokit.text.alignment import cluster_pattern
 from elmokit.text.normalization import plain_1_rules
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.tokenizers.simple import rules_of
-from elmokit.text.tokenizers.simple_data import LANGUAGES, version_of
-from elmokit.web.page import models
-from elmokit.web.page.export import export_explorer, text_rules, to_javascript
+from elmokit.web.page.export import export_explorer
 from elmokit.web.page.models import STATIC
 
 from ....builders.browser_calls import load_exported
@@ -54,39 +54,13 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     warm = load_file(site / entry["path"] / "warm.safetensors")
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
-    rules = json.loads((site / "tokenizer-rules.json").read_text(encoding="utf-8"))
-    assert rules["simple"] == {}  # the toy model takes words between spaces
     assert all(path.stat().st_mode & 0o777 == 0o666 & ~_umask() for path in files)
-
-
-def test_stored_weights_are_copied_as_they_are(model_dir, tmp_path):
-    export_explorer([str(model_dir)], tmp_path / "site", weights="stored")
-    for name in ("config.json", "model.safetensors", "vocab.txt"):
-        copy = tmp_path / "site/models/toy" / name
-        assert copy.read_bytes() == (model_dir / name).read_bytes()
 
 
 def _umask():
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def test_nothing_is_overwritten(model_dir, tmp_path):
-    (tmp_path / "mine.txt").write_text("x")
-    with pytest.raises(FileExistsError, match=r"mine\.txt"):
-        export_explorer([str(model_dir)], tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_an_interrupted_export_leaves_nothing(model_dir, tmp_path, monkeypatch):
-    def interrupt(model):
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(models.MADE_FILES, "warm.safetensors", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        export_explorer([str(model_dir)], tmp_path / "site")
-    assert list(tmp_path.iterdir()) == []
 
 
 RUN = """const [patterns, texts] = JSON.parse(require("fs").readFileSync(0, "utf-8"));
@@ -112,8 +86,21 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def recipe():
+    path = Path(__file__).parents[4] / "recipes/text_rules.py"
+    spec = importlib.util.spec_from_file_location("text_rules", path)
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    return recipe
+
+
+def test_the_page_has_the_rules_that_the_recipe_writes(recipe):
+    assert json.loads(recipe.RULES.read_bytes()) == recipe.text_rules(), "run recipes/text_rules.py"
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_rules_find_in_javascript_what_they_find_in_python():
+def test_the_rules_find_in_javascript_what_they_find_in_python(recipe):
     rules = [*vars(plain_1_rules()).values(), *rules_of("2").patterns, cluster_pattern()]
     rules = [rule for rule in rules if isinstance(rule, re.Pattern)]
     generator = random.Random(0)
@@ -121,7 +108,7 @@ def test_the_rules_find_in_javascript_what_they_find_in_python():
     for language in ("en", "ko"):
         demo = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text(encoding="utf-8")
         texts += demo.splitlines()[:50]
-    body = json.dumps([[to_javascript(rule) for rule in rules], texts])
+    body = json.dumps([[recipe.to_javascript(rule) for rule in rules], texts])
     done = subprocess.run(
         ["node", "-e", RUN], input=body, capture_output=True, text=True, check=True
     )
@@ -133,18 +120,16 @@ def test_the_rules_find_in_javascript_what_they_find_in_python():
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_splits_every_language_as_python_does(tmp_path):
-    versions = ["1", "2", *map(version_of, LANGUAGES)]
-    tokenizers = [TokenizerConfig(name="simple", version=version) for version in versions]
+def test_the_page_splits_every_language_as_python_does(recipe, tmp_path):
     source = STATIC / "engine" / "simple_tokenizer.js"
     shutil.copy(source, tmp_path / "simple_tokenizer.mjs")
     (tmp_path / "run.mjs").write_text(SPLIT, encoding="utf-8")
     generator = random.Random(1)
     texts = SENTENCES + ["".join(generator.choices(PIECES, k=12)) for _ in range(500)]
     done = subprocess.run(
-        ["node", tmp_path / "run.mjs"], input=json.dumps([text_rules(tokenizers), texts]),
+        ["node", tmp_path / "run.mjs"], input=json.dumps([recipe.text_rules(), texts]),
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    for tokenizer, found in zip(tokenizers, json.loads(done.stdout), strict=True):
-        split = build_tokenizer(tokenizer).tokenize
+    for version, found in zip(recipe.VERSIONS, json.loads(done.stdout), strict=True):
+        split = build_tokenizer(TokenizerConfig(name="simple", version=version)).tokenize
         assert [pair for pair in zip(texts, found, strict=True) if pair[1] != split(pair[0])] == []

@@ -12,7 +12,6 @@ from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.web.page.models import (
     STATIC,
-    distinct_names,
     index_corpus,
     language_of,
     pack_name,
@@ -20,19 +19,6 @@ from elmokit.web.page.models import (
 )
 
 from ....builders.training_models import random_sentences, toy_model
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        ("x y", "x y"),
-        ("x x x-1", "x x-2 x-1"),
-        ("x x x-2", "x x-2 x-2-2"),
-        ("x-2 x x", "x-2 x x-3"),
-    ],
-)
-def test_no_two_have_one_name(names, expected):
-    assert distinct_names(names.split()) == expected.split()
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):
@@ -121,12 +107,11 @@ def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
     assert all(near["words"] != [query[1]] for near in answer["static"])
 
 
-def test_what_fits_of_a_corpus_is_indexed_sentence_by_sentence(model, index_of):
+def test_what_fits_of_a_corpus_is_indexed(model, index_of):
     sentences = [[f"{letter}{n}" for n in range(140)] for letter in "wv"] + [["last", "one"]]
     num_bytes = model.output_dim * (2 * (model.num_layers - 1) + 4)  # of a word and its form
-    answer = index_of(sentences, max_bytes=200 * num_bytes).nearest(["w0"], 0, layer=1, top=3)
-    assert (answer["num_sentences"], answer["num_words"], answer["is_whole"]) == (1, 140, False)
-    for num_words, is_whole in ((282, True), (281, False)):
-        assert index_of(sentences, max_bytes=num_words * num_bytes).is_whole is is_whole
+    for num_words, indexed in ((282, 282), (281, 280), (200, 140)):
+        index = index_of(sentences, max_bytes=num_words * num_bytes)
+        assert (index.starts[-1], index.is_whole) == (indexed, indexed == 282)
     with pytest.raises(FormatError, match="more words than the index holds"):
         index_of(sentences, max_bytes=100 * num_bytes)

@@ -13,7 +13,7 @@ export class SimpleTokenizer {
 
   /** @param {Object} rules  Of tokenizer-rules.json. @param {string} version  Of the model's text. */
   constructor(rules, version) {
-    const simple = rules.simple[version];
+    const simple = rules.simple[version] ?? rules.simple[rules.newest];
     this.#rules = simple;
     this.#patterns = Object.fromEntries(
       Object.entries(simple.patterns).map(([name, source]) => [name, new RegExp(source, "v")]),
