@@ -114,6 +114,8 @@ OPEN_PATH = "/health"
 MAX_BODY_BYTES = 4_000_000
 BODY_SECONDS = 20.0
 """The time in which a request must have arrived."""
+READ_SECONDS = 60.0
+"""The time in which a client must read each piece of its answer."""
 CLOSE = {"Connection": "close"}
 """Ends a connection on which more may come that is not read."""
 PIECE_BYTES = 65_536
@@ -158,6 +160,8 @@ class Gate:
                     await self._app(scope, receive, send)
                 finally:
                     leaving.cancel()
+        except ClientDisconnect:
+            return  # in the middle of its answer: the connection is closed
         except Exception as error:
             refusal = as_request_error(scope["path"], error)
             self._on_error(refusal)
@@ -226,15 +230,21 @@ def is_own_host(header: str, *, host: str) -> bool:
 def _in_pieces(send: Send) -> Send:
     """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
 
-    uvicorn takes a message of any size at once, and waits before the next one.
+    uvicorn takes a message of any size at once, and waits before the next one. A client that does
+    not read in time counts as gone.
     """
 
     async def send_pieces(message: Message) -> None:
         body = message.get("body", b"")
-        for start in range(0, len(body), PIECE_BYTES):
-            piece = body[start : start + PIECE_BYTES]
-            await send({"type": message["type"], "body": piece, "more_body": True})
-        await send({**message, "body": b""} if body else message)
+        try:
+            for start in range(0, len(body), PIECE_BYTES):
+                piece = body[start : start + PIECE_BYTES]
+                async with asyncio.timeout(READ_SECONDS):
+                    await send({"type": message["type"], "body": piece, "more_body": True})
+            async with asyncio.timeout(READ_SECONDS):
+                await send({**message, "body": b""} if body else message)
+        except TimeoutError:
+            raise ClientDisconnect from None
 
     return send_pieces
 
@@ -294,7 +304,7 @@ class Server(uvicorn.Server):
                 loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-                timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
+                timeout_graceful_shutdown=int(settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
 

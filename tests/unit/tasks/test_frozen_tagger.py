@@ -28,6 +28,10 @@ TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60
 STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
 
 
+def shown(inputs):
+    return ", ".join(f"{name} {value}" for name, value in inputs.items() if name != "static")
+
+
 @pytest.fixture
 def build(model_dir):
     def build(task="ner", *, static=None, hidden_dims=(9, 5), **inputs):
@@ -67,7 +71,7 @@ def build(model_dir):
         {"embeddings": "static", "static": STATIC},
         {"embeddings": "none"},
     ],
-    ids=str,
+    ids=shown,
 )
 def test_a_classifier_answers_as_its_network(inputs, build):
     network, frozen, held = build("sentiment", hidden_dims=(6,), **inputs)
@@ -100,9 +104,7 @@ def check_equal(answers, expected):
         {"embeddings": "static", "static": STATIC, "characters": False},
         {"embeddings": "none"},
     ],
-    ids=lambda inputs: ", ".join(
-        f"{name} {value}" for name, value in inputs.items() if name != "static"
-    ),
+    ids=shown,
 )
 def test_answers_are_those_of_the_network(task, inputs, build):
     network, frozen, held = build(task, **inputs)

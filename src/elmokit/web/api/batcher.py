@@ -1,8 +1,8 @@
 """Requests that arrive together are computed together, by one thread; another one reads texts.
 
-Requests with the fewest texts left come first: short ones need not wait for long ones, and what was
-begun is finished. (Sharing evenly answers nobody in time when there are too many.) The event loop
-owns the queue.
+The request that has waited longest for each text that it has left comes first: short requests need
+not wait for long ones, and a long one does not wait for ever. (Sharing evenly answers nobody in
+time when there are too many.) The event loop owns the queue.
 """
 
 import asyncio
@@ -81,7 +81,6 @@ class Batcher:
         self._metrics = metrics
         self._jobs: list[Job] = []  # those without an answer, the oldest first
         self._arrival = asyncio.Event()
-        self._last_computation: Any = None
         self._is_running = False
 
     @asynccontextmanager
@@ -185,17 +184,21 @@ class Batcher:
         return ready
 
     def _take_batch(self, jobs: list[Job]) -> _Batch:
-        """Take texts of one computation, from the requests that have the fewest left.
+        """Take texts of one computation: that of the most urgent request.
 
         The first text is taken however long it is.
         """
-        # a batch has one computation; if others wait, the next one is theirs
-        others = [job for job in jobs if job.computation is not self._last_computation]
-        self._last_computation = (others or jobs)[0].computation
-        jobs = [job for job in jobs if job.computation is self._last_computation]
+        now = time.perf_counter()
+        by_urgency = sorted(
+            jobs,
+            key=lambda job: (now - job.arrived) / (job.num_texts - job.num_taken),
+            reverse=True,
+        )
         batch: _Batch = []
         left = self._batch_tokens
-        for job in sorted(jobs, key=lambda job: job.num_texts - job.num_taken):
+        for job in by_urgency:
+            if job.computation is not by_urgency[0].computation:
+                continue
             while job.num_taken < job.num_texts:
                 num_tokens = job.sizes[job.num_taken]
                 if batch and num_tokens > left:

@@ -25,18 +25,21 @@ from elmokit.files.remote import AnyFile
 from elmokit.inspection.trace import tokenize, trace
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.curves import read_training_run
-from elmokit.web.page.models import CorpusIndex, ExploredModel, index_corpus
+from elmokit.web.page.models import (
+    MAX_BYTES,
+    MAX_NAMED,
+    MAX_TOP,
+    MAX_WORDS,
+    CorpusIndex,
+    ExploredModel,
+    index_corpus,
+)
 from elmokit.web.server import BODY, RequestError
 from elmokit.weights.stored_bilm import StoredBiLM
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
 
-
-MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
-"""Limits of one call."""
-MAX_NAMED = 100_000
-"""Likeliest words that one call names: words of the text times ``top``."""
 
 METHODS = (
     "open", "tokenize", "trace", "surprisal", "layers", "predict_word", "neighbors", "run",

@@ -12,8 +12,17 @@ from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
 from elmokit.files.remote import AnyFile
 from elmokit.version import __version__
-from elmokit.web.page import calls
-from elmokit.web.page.models import COMPRESSED, MADE_FILES, STATIC, ExploredModel, load_explored
+from elmokit.web.page.models import (
+    COMPRESSED,
+    MADE_FILES,
+    MAX_BYTES,
+    MAX_NAMED,
+    MAX_TOP,
+    MAX_WORDS,
+    STATIC,
+    ExploredModel,
+    load_explored,
+)
 from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
 
 CATALOG_NAME = "explorer.json"
@@ -56,10 +65,10 @@ def catalog(
         "version": __version__,
         "compute": "server" if served else "browser",
         "limits": {
-            "max_words": calls.MAX_WORDS,
-            "max_bytes": calls.MAX_BYTES,
-            "max_top": calls.MAX_TOP,
-            "max_named": calls.MAX_NAMED,
+            "max_words": MAX_WORDS,
+            "max_bytes": MAX_BYTES,
+            "max_top": MAX_TOP,
+            "max_named": MAX_NAMED,
         },
         "models": [model.entry(served=served) for model in models],
         "runs": [{"name": name, "title": name} for name in runs],

@@ -40,6 +40,10 @@ COMPRESSED = ".gz"
 """What the name of a file adds that the page itself unpacks: few web servers compress."""
 MAX_BROWSER_BYTES = 64_000_000
 """Size of the weights of a model that a browser runs."""
+MAX_WORDS, MAX_BYTES, MAX_TOP = 5000, 200_000, 1000
+"""Limits of one call of the page, in the browser and on a server."""
+MAX_NAMED = 100_000
+"""Likeliest words that one call names: words of the text times ``top``."""
 PREPARED_NAME = "prepared.safetensors"
 
 _TOKENIZERS_IN_BROWSER = ("simple", "whitespace")

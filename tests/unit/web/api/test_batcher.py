@@ -83,6 +83,21 @@ def test_short_requests_come_first_and_then_what_was_begun(computation, patient)
     assert sorted(computation.batches[2]) == ["aa", "bb", "bb", "bb", "bb", "bb"]
 
 
+def test_a_long_request_is_answered_while_short_ones_keep_coming(computation):
+    async def steps(batcher):
+        long = ask(batcher, computation, *["long"] * 50)
+
+        async def client():
+            while not long.done():
+                await ask(batcher, computation, "s" * 8)
+
+        await asyncio.gather(*(client() for _ in range(4)))
+        return await long
+
+    assert run(steps, wait_seconds=0.0).results == ["LONG"] * 50
+    assert sum("s" * 8 in batch for batch in computation.batches) > 20
+
+
 def test_batches_do_not_mix_computations(computation, patient):
     other = Recorder()
 

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def test_an_export_has_page_catalog_rules_and_models(model_dir, tmp_path):
     assert warm["hidden"].shape[:2] == (entry["num_layers"] - 1, 2)
     assert np.abs(warm["cell"]).max() > 0
     assert all(path.stat().st_mode & 0o777 == 0o666 & ~_umask() for path in files)
+
+
+def test_an_export_needs_no_server(model_dir, tmp_path):
+    code = "import sys; sys.modules.update(starlette=None, uvicorn=None);"
+    code += "from elmokit.cli import main; main()"
+    command = ["explore", "--model", str(model_dir), "--export", str(tmp_path / "site")]
+    subprocess.run([sys.executable, "-c", code, *command], check=True, capture_output=True)
+    assert (tmp_path / "site" / "index.html").is_file()
 
 
 def _umask():
