@@ -28,10 +28,12 @@ CHOOSE = (
     "header; 0 reads whole lines of any file as text)."
 )
 _SNIFFED_LINES = 10
-_ROWS_TOGETHER = 256
-"""Rows of Parquet in memory."""
+_ROWS_TOGETHER, _LONG_ROWS_TOGETHER = 256, 4
+"""Rows of Parquet in memory, and if a short file can hold many long ones."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
 """Of a row group: more bytes of text than this, and this many times those stored, are not read."""
+_BINARY = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}
+"""Types of Arrow whose texts must be UTF-8, and types of the same layout for any bytes."""
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _COLUMN_NAME = re.compile(r"[^\W\d][\w.\-]*")
 
@@ -245,34 +247,58 @@ class TextRecords:
             raise MissingExtraError("pyarrow", extra="arrow") from error
         number, advice = 0, "Copy or write the file again."
         with self.path.open("rb") as source, damage(self.path, advice, what="damaged Parquet file"):
-            # a text that many rows share is kept once
-            file = parquet.ParquetFile(
-                source, buffer_size=1 << 20, pre_buffer=False, read_dictionary=[self._text_field]
-            )
-            schema = file.schema_arrow
-            for field in (self._text_field, self._id_field):
-                self._check_has(list(schema.names), field)
+            footer = parquet.ParquetFile(source)
             fields = [field for field in (self._text_field, self._id_field) if field is not None]
-            stored = schema.field(self._text_field).type
-            kind = str(getattr(stored, "value_type", stored))  # that of a dictionary
-            if kind not in ("string", "large_string", "string_view"):
+            for field in fields:
+                self._check_has(list(footer.schema_arrow.names), field)
+            stored = footer.schema_arrow.field(fields[0]).type
+            if str(getattr(stored, "value_type", stored)) not in _BINARY:
                 raise FormatError(
-                    f"{self.path}: column {self._text_field!r} must hold strings, got {kind}."
+                    f"{self.path}: column {fields[0]!r} must hold strings, got {stored}."
                 )
-            column = [file.schema.column(k).path for k in range(len(file.schema))].index(fields[0])
-            for group in range(file.num_row_groups):
-                stored = file.metadata.row_group(group).column(column)
-                size, num_bytes = stored.total_uncompressed_size, stored.total_compressed_size
-                if size > _MAX_STATED_BYTES + _MAX_COMPRESSION * num_bytes:
-                    raise ValueError(f"row group {group} states {size:,} bytes of text")
-            for batch in file.iter_batches(_ROWS_TOGETHER, columns=fields):
-                texts = batch.column(self._text_field)
-                if not arrow.types.is_dictionary(texts.type):  # whose values may recur
-                    texts = texts.cast(arrow.large_binary())
-                keys = batch.column(self._id_field) if self._id_field else itertools.repeat(None)
-                for text, key in zip(texts, keys, strict=False):
+            is_shared = self._check_text_columns(footer.metadata, fields)
+            file = parquet.ParquetFile(
+                source, buffer_size=1 << 20, pre_buffer=False,
+                read_dictionary=fields if is_shared else (),
+            )  # fmt: skip
+            rows_together = _ROWS_TOGETHER if is_shared else _LONG_ROWS_TOGETHER
+            for batch in file.iter_batches(rows_together, columns=fields):
+                columns = [_texts_of(arrow, batch.column(field)) for field in fields]
+                if self._id_field is None:
+                    columns.append(itertools.repeat(None, len(batch)))
+                for text, key in zip(*columns, strict=True):
                     number += 1
-                    yield self._record(number, text.as_py(), key.as_py() if key else None)
+                    if isinstance(key, bytes):
+                        key = key.decode("utf-8", "backslashreplace")
+                    yield self._record(number, text, key)
+
+    def _check_text_columns(self, footer: Any, fields: list[str]) -> bool:
+        """Bound what columns become in memory; return whether a text of many rows is kept once.
+
+        pyarrow can keep it once unless the texts are stored by what they share with the one before.
+        """
+        is_shared = True
+        columns = itertools.product(range(footer.num_row_groups), range(footer.num_columns))
+        for group, number in columns:
+            stored = footer.row_group(group).column(number)
+            if stored.path_in_schema not in fields or stored.physical_type != "BYTE_ARRAY":
+                continue
+            size, num_bytes = stored.total_uncompressed_size, stored.total_compressed_size
+            if size > _MAX_STATED_BYTES + _MAX_COMPRESSION * num_bytes:
+                raise ValueError(f"row group {group} states {size:,} bytes of text")
+            is_shared &= not any(name.startswith("DELTA") for name in stored.encodings)
+        return is_shared
+
+
+def _texts_of(arrow: Any, column: Any) -> Iterator[Any]:
+    """Yield the texts of a column as bytes, which may be no UTF-8, or its numbers."""
+    values, indices = column, range(len(column))
+    if arrow.types.is_dictionary(column.type):
+        values, indices = column.dictionary, column.indices.to_pylist()
+    if (kind := str(values.type)) in _BINARY:
+        values = values.cast(getattr(arrow, _BINARY[kind])())
+    for index in indices:
+        yield None if index is None else values[index].as_py()
 
 
 def table_rows(

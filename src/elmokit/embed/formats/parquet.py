@@ -26,6 +26,8 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
+_NUM_BYTES = {"FIXED_LEN_BYTE_ARRAY": 2, "FLOAT": 4, "INT32": 4, "DOUBLE": 8, "INT64": 8}
+"""Of a number, by its type in a file; fp16 has a fixed length."""
 _KEY, _TOKENS = "key", f"{TOKENS_KEY}."
 
 
@@ -104,8 +106,7 @@ class Reader:
                 path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=texts
             )
         groups = range(self._file.num_row_groups)
-        sizes = [self._file.metadata.row_group(k).total_byte_size for k in groups]
-        check_growth(path, sum(sizes), path.stat().st_size)
+        check_growth(path, sum(map(self._num_bytes, groups)), path.stat().st_size)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
         keyed = groups if _KEY in self._file.schema_arrow.names else ()
@@ -116,6 +117,14 @@ class Reader:
             name for name in self._file.schema_arrow.names if name not in ("id", _KEY, TOKENS_KEY)
         ]
         self._group: tuple[int, Any] | None = None
+
+    def _num_bytes(self, group: int) -> int:
+        """Return what the numbers of a row group take in memory, however they are stored."""
+        footer = self._file.metadata.row_group(group)
+        columns = map(footer.column, range(footer.num_columns))
+        return sum(
+            _NUM_BYTES.get(column.physical_type, 0) * column.num_values for column in columns
+        )
 
     def read(self, position: int) -> Sentence:
         number = int(np.searchsorted(self._ends, position, side="right"))
