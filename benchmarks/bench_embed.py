@@ -4,19 +4,18 @@
     python benchmarks/bench_embed.py --preset tiny
     python benchmarks/bench_embed.py --text wiki.txt [--sorted] > results.json
 
-Every program runs in a process of its own, the peers in virtual environments that
---make-environments makes in the cache folder (the only step that needs a network; nothing is
-installed anywhere else). All read the same random weights of the released shapes and the same
-sentences; only one works at a time, in turns (A B C A B C …), and ratios are taken within a turn.
-All layers are returned as arrays. Batch: sentences of one call. The clock includes text to ids, the
-network and the copies that are handed out; loading, vocabularies known before (vocab_to_cache) and
-one warm-up run are outside. Ours works without its word cache, but for the corpus in one call,
-which begins with an empty one. Throughput counts words and the two boundaries of each sentence.
+Every run is a process of its own, that of a peer in a virtual environment that --make-environments
+makes in the cache folder (the only step that needs a network; nothing is installed anywhere else).
+All read the same random weights of the released shapes and the same sentences; they run in turns
+(A B C A B C …), and ratios are taken within a turn. All layers are returned as arrays. Batch:
+sentences of one call. The clock includes text to ids, the network and the copies that are handed
+out; loading, vocabularies known before (vocab_to_cache) and one call that warms up are outside.
+Ours works without its word cache, but for the corpus in one call, which begins with an empty one.
+Throughput counts words and the two boundaries of each sentence.
 """
 
 import argparse
 import sys
-import tempfile
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,14 @@ from common import (
     SHAPES,
     Sentence,
     alternate,
+    compare_speeds,
     model_folder,
     new_parser,
     print_result,
-    ratios,
     read_text,
-    speed_table,
     text_metadata,
-    throughputs,
-)  # fmt: skip
-from peers import EMBEDDERS, ENVIRONMENTS, Workers, make_environment, start_all
+)
+from peers.programs import EMBEDDERS, OURS, make_environments, select
 
 NUM_CHECKED = 8
 PRESETS: dict[str, dict[str, Any]] = {
@@ -48,100 +45,73 @@ PRESETS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def prepare(workers: Workers, calls: list[list[Sentence]], *, keep_words: bool = False) -> None:
-    """Hand over the sentences of a run."""
-    for worker in workers.values():
-        worker.ask("prepare", batches=calls, keep_words=keep_words)
-
-
-def differences(workers: Workers) -> dict[str, float]:
-    """Return how far each program's vectors are from ours at fp32, at the most."""
-    vectors: dict[str, list[np.ndarray]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder, "vectors.npz"))
-        for name, worker in workers.items():
-            worker.ask("vectors", path=path)
-            with np.load(path) as arrays:
-                vectors[name] = [arrays[key] for key in arrays.files]
-    ours = vectors.pop("elmokit fp32", None)
-    return {
-        name: max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
-        for name, theirs in (vectors.items() if ours is not None else ())
-    }
-
-
-def measure(
-    workers: Workers, calls: list[list[Sentence]], repeats: int, *, is_corpus: bool = False
-) -> dict[str, Any]:
-    """Run all programs in turns; peers do not embed a corpus in one call."""
-    prepare(workers, calls, keep_words=is_corpus)
-    runs = {
-        name: lambda worker=worker: worker.ask("run")["seconds"]
-        for name, worker in workers.items()
-        if EMBEDDERS[name].is_ours or not is_corpus
-    }
-    tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
-    seconds = alternate(runs, repeats=repeats)
-    speeds = throughputs(seconds, tokens)
-    ours = [name for name in seconds if EMBEDDERS[name].is_ours]
-    peers = [name for name in seconds if name not in ours]
-    comparable = [name for name in peers if not EMBEDDERS[name].knows_words]
-    return {
-        "tokens": tokens,
-        "seconds": seconds,
-        "tokens_per_second": speeds,
-        "fastest_peer": max(comparable, key=lambda name: speeds[name]["median"], default=None),
-        "ratios": ratios(seconds, ours, peers),
-    }
-
-
-def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence]) -> dict[str, Any]:
-    """Measure all cells of a shape."""
+def calls_of_cells(
+    options: argparse.Namespace, shape: str, text: list[Sentence]
+) -> dict[str, list[list[Sentence]]]:
+    """Return the calls of each cell of a shape's table."""
     plan = PRESETS[options.preset]
-    request = {"folder": str(model_folder(shape)), "threads": options.threads}
-    request["max_batch"] = max(plan["sentences"])
-    workers, found = start_all(
-        EMBEDDERS, "embed", options,
-        lambda program, worker: worker.ask("load", **request, settings=program.settings),
-    )  # fmt: skip
     cells: dict[str, list[list[Sentence]]] = {}
     for batch in options.batches or plan["sentences"]:
         count = plan["sentences"].get(batch, 64)
         if shape == "original":
             count = max(count // 4, 2 * batch)
-        count = options.sentences or count
-        sentences = list(islice(cycle(text), count))
+        sentences = list(islice(cycle(text), options.sentences or count))
         if options.sorted:
             sentences.sort(key=len)
-        name = f"{batch} sentence{'s' if batch > 1 else ''} a call ({count} in all)"
-        cells[name] = [sentences[i : i + batch] for i in range(0, count, batch)]
+        starts = range(0, len(sentences), batch)
+        cells[f"{batch} a call"] = [sentences[start : start + batch] for start in starts]
     if options.corpus:
-        words = text_metadata(text, None)["words_per_sentence"]
-        count = round(plan["corpus_words"] / words)  # pyright: ignore[reportOperatorIssue]
+        count = plan["corpus_words"] * len(text) // sum(map(len, text))
         cells["a corpus in one call"] = [list(islice(cycle(text), count))]
-    results = []
-    try:
-        prepare(workers, [text[:NUM_CHECKED]])
-        found["differences"] = differences(workers)
-        for name, calls in cells.items():
-            is_corpus = name.startswith("a corpus")
-            repeats = options.repeats or plan["repeats"]
-            cell = measure(workers, calls, repeats, is_corpus=is_corpus)
-            results.append({"name": name, **cell})
-            with_words = [one for one in cell["seconds"] if EMBEDDERS[one].knows_words]
-            compared = dict.fromkeys(["AllenNLP", cell["fastest_peer"] or "peers", *with_words])
-            table = speed_table(cell, list(compared))
-            print(f"{shape}, {name}\n{table}", file=sys.stderr, flush=True)
-        peaks = {name: worker.ask("peak")["bytes"] for name, worker in workers.items()}
-    finally:
-        for worker in workers.values():
-            worker.close()
-    peak_mb = {name: round(size / 2**20) for name, size in peaks.items()}
-    return {"cells": results, **found, "peak_mb": peak_mb}
+    return cells
+
+
+def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence]) -> dict[str, Any]:
+    """Measure all cells of a shape with the programs that work."""
+    request = {"folder": str(model_folder(shape)), "threads": options.threads}
+    programs = select(EMBEDDERS, options.only)
+    checked: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    for name, program in list(programs.items()):
+        try:
+            calls = [text[:NUM_CHECKED]]
+            checked[name] = program.ask("embed", calls=calls, keep_words=False, **request)
+        except RuntimeError as error:
+            skipped[name] = str(error)
+            del programs[name]
+    vectors = {
+        name: [np.array(one) for one in answer.pop("vectors")] for name, answer in checked.items()
+    }
+    ours = vectors.get("elmokit fp32", [])
+    differences = {
+        name: max(
+            [float(np.abs(a - b).max()) for a, b in zip(ours, of_one, strict=False)], default=0
+        )
+        for name, of_one in vectors.items()
+    }
+    cells = {}
+    for name, calls in calls_of_cells(options, shape, text).items():
+        is_corpus = "corpus" in name  # which peers do not embed in one call
+        peaks: dict[str, int] = {}
+
+        def run(one: str, calls: Any = calls, keep: bool = is_corpus, peaks: Any = peaks) -> float:
+            answer = programs[one].ask("embed", calls=calls, keep_words=keep, **request)
+            peaks[one] = answer["peak_mb"]
+            return answer["seconds"]
+
+        measured = [one for one in programs if programs[one].script == "ours" or not is_corpus]
+        seconds = alternate(
+            {one: lambda one=one: run(one) for one in measured},
+            repeats=options.repeats or PRESETS[options.preset]["repeats"],
+        )
+        tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
+        cells[name] = {**compare_speeds(seconds, tokens=tokens, ours=list(OURS)), "peak_mb": peaks}
+        print(f"{shape}, {name}: {cells[name]['ratios']}", file=sys.stderr, flush=True)
+    versions = {name: answer["versions"] for name, answer in checked.items()}
+    return {"cells": cells, "differences": differences, "versions": versions, "skipped": skipped}
 
 
 def main() -> None:
-    """Parse, measure, print."""
     parser = new_parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, default="full")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES)
@@ -156,8 +126,7 @@ def main() -> None:
     parser.add_argument("--make-environments", action="store_true")
     options = parser.parse_args()
     if options.make_environments:
-        for name in ENVIRONMENTS:
-            make_environment(name)
+        make_environments()
         return
     text = read_text(options.text)
     shapes = options.shapes or PRESETS[options.preset]["shapes"]

@@ -20,7 +20,6 @@ from common import (
     read_text,
     spread,
     text_metadata,
-    throughputs,
 )
 
 import elmokit
@@ -51,7 +50,8 @@ def main() -> None:
 
     runs = {name: lambda name=name: tag(name) for name in options.precisions}
     seconds = alternate(runs, repeats=options.repeats)
-    speeds = throughputs(seconds, sum(map(len, sentences)))
+    num_words = sum(map(len, sentences))
+    speeds = {name: spread([num_words / one for one in times]) for name, times in seconds.items()}
     results: dict[str, Any] = {
         name: {"words_per_second": speeds[name], "cpu_seconds": spread(processor[name][1:])}
         for name in options.precisions

@@ -6,7 +6,7 @@ The server runs in a process of its own with one thread; this one is the clients
 
 1. Capacity: 64 clients ask for a sentence each, again as soon as they have their answer, in turns
    with one `Embedder.embed_sentences` call of the same sentences in a third process. The ratio is
-   taken within a turn, in seconds of the clock and of the processor that each process used.
+   taken within a turn.
 2. One client, each request after the answer to the last.
 3. Half and four times the capacity: requests begin at random (Poisson); times are from when a
    request should have begun.
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, cycle, islice
 from pathlib import Path
@@ -30,7 +30,6 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import psutil
 from common import alternate, new_parser, print_result, read_text, speed_ratio, text_metadata
 
 NUM_CLIENTS = 64
@@ -41,99 +40,97 @@ LARGE = ("--max-texts", "100000", "--max-words", "100000")
 HEAD = (
     "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 )
-EMBED = """
+ONE_CALL = """
 import json, sys, time
 from elmokit.embed.embedder import Embedder
 embedder = Embedder.load(sys.argv[1], num_threads=1)
 for line in sys.stdin:
-    texts = json.loads(line)
-    clock, processor = time.perf_counter(), time.process_time()
+    texts, started = json.loads(line), time.perf_counter()
     embedder.embed_sentences(texts)
-    print(time.perf_counter() - clock, time.process_time() - processor, flush=True)
+    print(time.perf_counter() - started, flush=True)
 """
 
 Texts = Sequence[str]
 Answer = tuple[int, float]
 """Status (0: a broken connection) and seconds."""
+Ask = Callable[..., Coroutine[Any, Any, Answer]]
 
 
-class Client:
-    """Asks with connections that are kept; HTTP by hand, so that it takes little of the machine."""
+def run_clients(port: int, clients: Sequence[Callable[[Ask], Any]]) -> list[list[Answer]]:
+    """Let clients ask a server at the same time, over connections that are kept.
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    HTTP is written by hand, so that it takes little of the machine.
+    """
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(self, texts: Texts, begun: float | None = None) -> Answer:
-        """Ask for vectors."""
+    async def ask(texts: Texts, begun: float | None = None) -> Answer:
         begun = time.perf_counter() if begun is None else begun
         body = json.dumps({"inputs": list(texts)}).encode()
         try:
-            pair = self._idle.pop() if self._idle else None
-            reader, writer = pair or await asyncio.open_connection("127.0.0.1", self._port)
+            pair = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = pair
             writer.write(f"{HEAD}{len(body)}\r\n\r\n".encode() + body)
             head = await reader.readuntil(b"\r\n\r\n")
             length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
             await reader.readexactly(int(length))
-            self._idle.append((reader, writer))
+            idle.append(pair)
             status = int(head[9:12])
         except (ConnectionError, asyncio.IncompleteReadError):
             status = 0
         return status, time.perf_counter() - begun
 
-    def run(self, clients: Sequence[Coroutine[Any, Any, list[Answer]]]) -> list[list[Answer]]:
-        """Let clients ask at the same time, then close the connections, which end with the loop."""
+    async def work() -> list[list[Answer]]:
+        answers = await asyncio.gather(*(client(ask) for client in clients))
+        for _, writer in idle:
+            writer.close()
+        return answers
 
-        async def work() -> list[list[Answer]]:
-            answers = await asyncio.gather(*clients)
-            for _, writer in self._idle:
-                writer.close()
-            self._idle.clear()
-            return answers
+    return asyncio.run(work())
 
-        return asyncio.run(work())
 
-    def in_turn(self, requests: Sequence[Texts], *, num_clients: int) -> list[Answer]:
-        """Let some clients make all requests, each the next one after its answer."""
-        rest = iter(requests)
+def in_turn(port: int, requests: Sequence[Texts], *, num_clients: int) -> list[Answer]:
+    """Let some clients make all requests, each the next one after its answer."""
+    rest = iter(requests)
 
-        async def client() -> list[Answer]:
-            return [await self.ask(texts) for texts in rest]
+    async def client(ask: Ask) -> list[Answer]:
+        return [await ask(texts) for texts in rest]
 
-        return list(chain(*self.run([client() for _ in range(num_clients)])))
+    return list(chain(*run_clients(port, [client] * num_clients)))
 
-    def at_random(self, texts: Texts, per_second: float, seconds: float) -> list[Answer]:
-        """Begin requests at a rate, whether others are answered or not."""
-        due = random.Random(1)
 
-        async def clients() -> list[Answer]:
-            started = at = time.perf_counter()
-            requests: list[asyncio.Task[Answer]] = []
-            for text in cycle(texts):
-                at += due.expovariate(per_second)
-                if at > started + seconds:
-                    break
-                # who is late gives way now and then, or no answer would be read
-                if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
-                    await asyncio.sleep(max(left, 0))
-                requests.append(asyncio.create_task(self.ask([text], at)))
-            return list(await asyncio.gather(*requests))
+def at_random(port: int, texts: Texts, per_second: float, seconds: float) -> list[Answer]:
+    """Begin requests at a rate, whether others are answered or not."""
+    due = random.Random(1)
 
-        return self.run([clients()])[0]
+    async def clients(ask: Ask) -> list[Answer]:
+        started = at = time.perf_counter()
+        requests: list[asyncio.Task[Answer]] = []
+        for text in cycle(texts):
+            at += due.expovariate(per_second)
+            if at > started + seconds:
+                break
+            # who is late gives way now and then, or no answer would be read
+            if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
+                await asyncio.sleep(max(left, 0))
+            requests.append(asyncio.create_task(ask([text], at)))
+        return list(await asyncio.gather(*requests))
 
-    def for_a_while(self, texts: Texts, seconds: float) -> list[list[Answer]]:
-        """Let one client for each text ask for it again and again."""
-        until = time.perf_counter() + seconds
+    return run_clients(port, [clients])[0]
 
-        async def client(text: str) -> list[Answer]:
-            answers = []
-            while time.perf_counter() < until:
-                answers.append(await self.ask([text]))
-                if answers[-1][0] != 200:
-                    await asyncio.sleep(0.1)
-            return answers
 
-        return self.run(list(map(client, texts)))
+def for_a_while(port: int, texts: Texts, seconds: float) -> list[list[Answer]]:
+    """Let one client for each text ask for it again and again."""
+    until = time.perf_counter() + seconds
+
+    async def client(ask: Ask, text: str) -> list[Answer]:
+        answers = []
+        while time.perf_counter() < until:
+            answers.append(await ask([text]))
+            if answers[-1][0] != 200:
+                await asyncio.sleep(0.1)
+        return answers
+
+    return run_clients(port, [lambda ask, text=text: client(ask, text) for text in texts])
 
 
 def summary(answers: Iterable[Answer]) -> dict[str, Any]:
@@ -151,45 +148,36 @@ def summary(answers: Iterable[Answer]) -> dict[str, Any]:
 
 
 @contextmanager
-def served(model: str, *options: str) -> Iterator[tuple[psutil.Process, Client]]:
-    """Start `elmokit serve` with one thread on a free port."""
+def served(model: str, *options: str) -> Iterator[int]:
+    """Start `elmokit serve` with one thread on a free port, which is yielded."""
     command = [sys.executable, "-m", "elmokit", "serve", "-m", model, "--port", "0"]
     command += ["--threads", "1", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             line = next(line for line in process.stderr if line.startswith("http://"))
-            port = int(line.split("/")[2].rpartition(":")[2])
-            yield psutil.Process(process.pid), Client(port)
+            yield int(line.split("/")[2].rpartition(":")[2])
         finally:
             process.terminate()
 
 
 def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
     """Compare the server with one call, and load it with half and four times its capacity."""
-    processor: dict[str, list[float]] = {"server": [], "one call": []}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    command = [sys.executable, "-c", EMBED, options.model]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", ONE_CALL, options.model]
     requests = [[text] for text in texts]
-    with (
-        served(options.model) as (process, client),
-        subprocess.Popen(command, text=True, **pipes) as alone,
-    ):
+    with served(options.model) as port, subprocess.Popen(command, **pipes) as alone:
 
         def one_call() -> float:
             alone.stdin.write(json.dumps(list(texts)) + "\n")
             alone.stdin.flush()
-            clock, used = map(float, alone.stdout.readline().split())
-            processor["one call"].append(used)
-            return clock
+            return float(alone.stdout.readline())
 
         def clients() -> float:
-            before, begun = sum(process.cpu_times()[:2]), time.perf_counter()
-            answers = client.in_turn(requests, num_clients=NUM_CLIENTS)
-            seconds = time.perf_counter() - begun
+            begun = time.perf_counter()
+            answers = in_turn(port, requests, num_clients=NUM_CLIENTS)
             assert {status for status, _ in answers} == {200}
-            processor["server"].append(sum(process.cpu_times()[:2]) - before)
-            return seconds
+            return time.perf_counter() - begun
 
         clock = alternate({"server": clients, "one call": one_call}, repeats=options.repeats)
         alone.stdin.close()
@@ -197,12 +185,9 @@ def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
         return {
             "capacity_per_second": per_second,
             "share_of_one_call": speed_ratio(clock["server"], clock["one call"]),
-            "share_of_one_call_processor": speed_ratio(
-                processor["server"][1:], processor["one call"][1:]
-            ),
-            "one_client": summary(client.in_turn(requests[:200], num_clients=1)),
-            "half": summary(client.at_random(texts, per_second / 2, options.seconds)),
-            "four_times": summary(client.at_random(texts, 4 * per_second, options.seconds)),
+            "one_client": summary(in_turn(port, requests[:200], num_clients=1)),
+            "half": summary(at_random(port, texts, per_second / 2, options.seconds)),
+            "four_times": summary(at_random(port, texts, 4 * per_second, options.seconds)),
         }
 
 
@@ -213,18 +198,18 @@ def overload(options: argparse.Namespace, words: Iterator[str]) -> dict[str, Any
         """Return the next words as texts of the length of a sentence."""
         return [" ".join(islice(words, min(25, num_words - k))) for k in range(0, num_words, 25)]
 
-    with served(options.model, *LARGE) as (_, client):
-        client.in_turn([request(2000)], num_clients=1)
-        ((_, seconds),) = client.in_turn([request(20_000)], num_clients=1)
+    with served(options.model, *LARGE) as port:
+        in_turn(port, [request(2000)], num_clients=1)
+        ((_, seconds),) = in_turn(port, [request(20_000)], num_clients=1)
     num_words = int(OVERLOAD * 20_000 / seconds * options.limit / NUM_REQUESTS)
     requests = [request(num_words) for _ in range(NUM_REQUESTS)]
-    with served(options.model, "--timeout", str(options.limit), *LARGE) as (_, client):
-        answers = client.in_turn(requests, num_clients=NUM_REQUESTS)
+    with served(options.model, "--timeout", str(options.limit), *LARGE) as port:
+        answers = in_turn(port, requests, num_clients=NUM_REQUESTS)
     # a text of 2,000 words cannot be divided
     sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
     texts = [" ".join(islice(words, size)) for size in sizes]
-    with served(options.model, *LARGE) as (_, client):
-        every = client.for_a_while(texts, options.seconds)
+    with served(options.model, *LARGE) as port:
+        every = for_a_while(port, texts, options.seconds)
     return {
         "words_per_second": 20_000 / seconds,
         "goodput": {"words_a_request": num_words, "answers": summary(answers)},
@@ -236,7 +221,6 @@ def overload(options: argparse.Namespace, words: Iterator[str]) -> dict[str, Any
 
 
 def main() -> None:
-    """Measure part by part and print one JSON object."""
     parser = new_parser(__doc__)
     parser.add_argument("--model", default="en")
     parser.add_argument("--text", type=Path, help="one sentence per line; default: the demo's text")

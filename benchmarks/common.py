@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Sentence = list[str]
-WEIGHTS_DIR = Path.home() / ".cache" / "elmokit-bench" / "weights"
+CACHE_DIR = Path.home() / ".cache" / "elmokit-bench"
 SHAPES = ("tiny", "small", "original")
 """Presets whose network is measured; the last two are the released 2x1024_128 and 2x4096_512."""
 
@@ -37,7 +37,7 @@ def model_folder(shape: str) -> Path:
     from elmokit import CharVocabConfig, PretrainedBiLM, write_bilm_tf
     from elmokit.training.pretraining.presets import pretrain_config
 
-    folder = WEIGHTS_DIR / f"{shape}-seed0"
+    folder = CACHE_DIR / "weights" / f"{shape}-seed0"
     finished = folder / "finished"
     if not finished.exists():
         # text is processed as in the original, which peers share
@@ -101,31 +101,30 @@ def speed_ratio(seconds: Sequence[float], of_other: Sequence[float]) -> dict[str
     return spread([theirs / own for own, theirs in zip(seconds, of_other, strict=True)])
 
 
-def throughputs(seconds: Mapping[str, Sequence[float]], tokens: int) -> dict[str, dict[str, float]]:
-    """Return the tokens a second of every program, with their spread."""
-    return {name: spread([tokens / one for one in times]) for name, times in seconds.items()}
+def compare_speeds(
+    seconds: Mapping[str, Sequence[float]], *, tokens: int, ours: Sequence[str]
+) -> dict[str, Any]:
+    """Return every program's tokens a second, and how many times as fast as others each of ours is.
 
-
-def ratios(
-    seconds: Mapping[str, Sequence[float]], ours: Sequence[str], others: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """Return how many times as fast as each other program each of ours is."""
+    Args:
+        seconds: Of the runs of every program.
+        tokens: Of a run.
+        ours: The programs of ours.
+    """
     return {
-        name: {one: speed_ratio(seconds[name], seconds[one]) for one in others if one != name}
-        for name in ours
-    }
-
-
-def speed_table(speeds: Mapping[str, Any], compared: Sequence[str]) -> str:
-    """Return ``tokens_per_second`` and ``ratios`` as a table, with a column a compared program."""
-    lines = [["program", "tokens/s", "lowest–highest", *(f"× {c}" for c in compared)]]
-    lines.append(["---"] * len(lines[0]))
-    for name, speed in speeds["tokens_per_second"].items():
-        of_others = speeds["ratios"].get(name, {})
-        cells = [f"{of_others[c]['median']:.1f}" if c in of_others else "–" for c in compared]
-        extremes = f"{speed['low']:,.0f}–{speed['high']:,.0f}"
-        lines.append([name, f"{speed['median']:,.0f}", extremes, *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+        "tokens": tokens,
+        "seconds": dict(seconds),
+        "tokens_per_second": {
+            name: spread([tokens / one for one in times]) for name, times in seconds.items()
+        },
+        "ratios": {
+            name: {
+                other: speed_ratio(seconds[name], seconds[other])
+                for other in seconds if other != name
+            }
+            for name in seconds if name in ours
+        },
+    }  # fmt: skip
 
 
 class Measured(NamedTuple):
@@ -137,10 +136,12 @@ class Measured(NamedTuple):
     stdout: str
 
 
-def run_measured(command: list[str]) -> Measured:
+def run_measured(command: Sequence[str | Path], **options: Any) -> Measured:
     """Run a command to its end and measure it; its errors go to our stderr."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, encoding="utf-8", **options
+    )
     assert process.stdout is not None
     with process.stdout:
         stdout = process.stdout.read()
@@ -148,7 +149,7 @@ def run_measured(command: list[str]) -> Measured:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        raise RuntimeError(f"exit code {process.returncode}: {' '.join(command)}")
+        raise RuntimeError(f"exit code {process.returncode}: {' '.join(map(str, command))}")
     unit = 1 if sys.platform == "darwin" else 1024
     return Measured(time.perf_counter() - start, usage.ru_maxrss * unit, stdout)
 
@@ -172,7 +173,7 @@ def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> N
         "sizes": sizes,
         "results": results,
     }
-    print(json.dumps(described, indent=2, ensure_ascii=False))
+    print(json.dumps(described, indent=2, ensure_ascii=False, default=str))
 
 
 def _processor() -> str:

@@ -5,41 +5,40 @@
 Each command runs to its end once. Then it is started again and again in new directories and ended
 by SIGKILL after a random time, up to six times in a row, until one run ends by itself. What is
 there at the end must be bit for bit what the first run left, and nothing else may lie beside it;
-whatever has its final name after a kill must be whole, too. Processes are forked from one that has
-imported PyTorch, so that the kills fall into the work; checkpoints and parts are more frequent than
-usual (`FREQUENT`). Exit code 1 if anything differs.
+whatever has its final name after a kill must be whole, too. The time is counted from when PyTorch
+has been imported, so that the kills fall into the work; checkpoints and parts are more frequent
+than usual (`PROGRAM`). Exit code 1 if anything differs.
 """
 
 import hashlib
 import json
-import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 
 from common import new_parser, print_result, read_text
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_KILLS_IN_A_ROW = 6
-FREQUENT = {
-    ("elmokit.embed.job", "PART_SENTENCES"): 40,
-    ("elmokit.tasks.runs.train_task", "CHECKPOINT_SECONDS"): 0.0,
-}
-"""(Module, name) -> value, in the processes that are killed and in the one that is not."""
-
-NEEDED = (
-    *(f"cli.commands.{name}" for name in
-      ("pretrain", "finetune", "embed", "train", "experiment", "vectors", "vocab")),
-    "training.pretraining.finetune", "embed.job", "tasks.runs.train_task", "vectors.training",
-    "experiments.run_experiment", "text.word_counter",
-)  # fmt: skip
-"""Modules that the commands import when they run."""
+PROGRAM = """
+import sys
+import torch
+from elmokit.cli import app
+from elmokit.embed import job
+from elmokit.tasks.runs import train_task
+assert job.PART_SENTENCES and train_task.CHECKPOINT_SECONDS  # they still have these names
+job.PART_SENTENCES, train_task.CHECKPOINT_SECONDS = 40, 0.0
+torch.set_num_threads(1)
+sys.argv[0] = "elmokit"
+print("ready", flush=True)
+app()
+"""
 Signature = dict[str, object]
 
 
@@ -134,7 +133,7 @@ def jobs(folder: Path) -> list[Job]:
     base = folder / "base"
     often = ("--set", "train.checkpoint_steps=3", "--set", "train.log_steps=1")
     toy = ("--preset", "toy", "--tokenizer", "whitespace", "--epochs", 1, *often)
-    if run(["pretrain", other, "-o", base, *toy], folder / "log") != 0:
+    if run(["pretrain", other, "-o", base, *toy], folder / "log")[0] != 0:
         raise SystemExit((folder / "log").read_text())
     embed = ("embed", text, "--model", folder / "toy")
     learn = ("--layer-cache", folder / "layers")
@@ -158,41 +157,20 @@ def jobs(folder: Path) -> list[Job]:
 SMALL = ("--set", "train.epochs=3", "--set", "hidden_dims=[4]", "--set", "inputs.characters=false")
 
 
-def run(arguments: Sequence[object], log: Path, *, after: float | None = None) -> int:
-    """Run a command in a fork; kill it ``after`` so many seconds. Return its code, or -9."""
-    pid = os.fork()
-    if pid == 0:
-        _become(list(map(str, arguments)), log)
-    if after is not None:
-        until = time.monotonic() + after
-        while time.monotonic() < until:
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.002)
-        os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def _become(arguments: list[str], log: Path) -> None:
-    """Run the command in this process and end it."""
-    code = 1
-    try:
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for stream in (1, 2):
-            os.dup2(output, stream)
-        for (module, name), value in FREQUENT.items():
-            setattr(import_module(module), name, value)
-        sys.argv = ["elmokit", *arguments]
-        from elmokit.cli import app
-
-        app(arguments)
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)  # no cleaning up of what belongs to the parent
+def run(arguments: Sequence[object], log: Path, *, after: float | None = None) -> tuple[int, float]:
+    """Run a command, or kill it ``after`` some seconds of work; return its code and seconds."""
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+        assert process.stdout is not None
+        process.stdout.readline()
+        started = time.monotonic()
+        try:
+            process.communicate(timeout=after)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+    return process.returncode, time.monotonic() - started
 
 
 def names_below(folder: Path) -> set[str]:
@@ -215,10 +193,10 @@ def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcom
         return folder / name, output
 
     beside, output = place("whole")
-    started = time.monotonic()
-    if run([*job.arguments, "-o", output], log) != 0:
+    code, seconds = run([*job.arguments, "-o", output], log)
+    if code != 0:
         raise SystemExit(f"{job.name}: {log.read_text()}")
-    outcome = Outcome(job.name, round(time.monotonic() - started, 2))
+    outcome = Outcome(job.name, round(seconds, 2))
     expected, expected_names = job.result(output), names_below(beside)
     while outcome.kills < num_kills:
         outcome.trials += 1
@@ -227,7 +205,7 @@ def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcom
         while code == -signal.SIGKILL:
             spared = in_a_row >= MAX_KILLS_IN_A_ROW
             after = None if spared else rng.uniform(0, 1.1 * outcome.seconds)
-            code = run(arguments, log, after=after)
+            code, _ = run(arguments, log, after=after)
             arguments = [*job.arguments, "-o", output, job.again]
             if code == -signal.SIGKILL:
                 outcome.kills, in_a_row = outcome.kills + 1, in_a_row + 1
@@ -263,13 +241,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", metavar="NAME")
     options = parser.parse_args()
-    for name in NEEDED:  # in this process, so that forks need not
-        import_module(f"elmokit.{name}")
-    for module, name in FREQUENT:
-        getattr(import_module(module), name)  # fails if it has another name by now
-    import torch
-
-    torch.set_num_threads(1)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="elmokit-kills-") as name:
         chosen = [job for job in jobs(Path(name)) if job.name in (options.only or job.name)]

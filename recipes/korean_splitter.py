@@ -1,16 +1,14 @@
 r"""Count what Kiwi makes of Korean text, for the splitter of the explorer's page.
 
-    python recipes/korean_splitter.py make reviews/train.txt.xz=6000000/1 \
+    python recipes/korean_splitter.py reviews/train.txt.xz=6000000/1 \
         ko-wiki/train-00.txt.xz=2500000/3 ko-wiki/train-01.txt.xz=2500000/3 ko-wiki/train-02.txt.xz
-    python recipes/korean_splitter.py check SENTENCES.txt
 
-Kiwi itself runs in a browser, too (``kiwi-nlp`` of npm), but its model has 105 MB. ``make`` writes
+Kiwi itself runs in a browser, too (``kiwi-nlp`` of npm), but its model has 105 MB. This writes
 ``packs/korean.json.gz``: morphemes with their counts, rules for contracted syllables, and counts of
 pairs; ``engine/korean_tokenizer.js`` explains them and finds the likeliest division.
 ``FILE=6000000/3`` is read as running text up to so many characters, every third line of it; other
 words of the files, from `MIN_COUNT` on, are analyzed one by one, and give morphemes, not pairs.
-``check`` prints the share of the words of a text, of one sentence a line, that are divided as Kiwi
-divides them (it needs a Chromium and Playwright).
+`tests/browser/test_engine.py` compares the page's words with Kiwi's.
 """
 
 import argparse
@@ -19,14 +17,10 @@ import itertools
 import json
 import math
 import re
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import fsspec
@@ -236,58 +230,16 @@ def _class(morpheme: Morpheme) -> str:
     return tag + {0: "V", 8: "L"}.get(code % 28, "C")
 
 
-def check(path: Path) -> tuple[int, int]:
-    """Return how many words of a text the page divides as Kiwi does, and how many there are."""
-    from playwright.sync_api import sync_playwright
-
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    handler = partial(SimpleHTTPRequestHandler, directory=str(STATIC))
-    handler.log_message = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    browser_path = shutil.which("chromium") or shutil.which("google-chrome")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/style/page.css")
-        divided = page.evaluate(IN_THE_PAGE, lines)
-        browser.close()
-    server.shutdown()
-    same = total = 0
-    tokens_of_lines = Kiwi(num_workers=1).tokenize(lines, compatible_jamo=True)
-    for line, tokens, words in zip(lines, tokens_of_lines, divided, strict=True):
-        remaining = list(tokens)
-        for match, word in zip(re.finditer(r"\S+", line), words, strict=True):
-            own = [token for token in remaining if token.start < match.end()]
-            remaining = remaining[len(own) :]
-            same += [part for token in own for part in token.form.split()] == word
-            total += 1
-    return same, total
-
-
-IN_THE_PAGE = """async (lines) => {
-  const { KoreanTokenizer } = await import("/engine/korean_tokenizer.js");
-  const answer = await fetch("/packs/korean.json.gz");
-  const stream = answer.body.pipeThrough(new DecompressionStream("gzip"));
-  const tokenizer = new KoreanTokenizer(await new Response(stream).json());
-  return lines.map((line) => tokenizer.words(line).map((word) => word.map((one) => one.text)));
-}"""
-
-
 def main() -> None:
-    """Parse, and make or check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("make", "check"))
-    parser.add_argument("files", nargs="+")
-    options = parser.parse_args()
-    if options.action == "make":
-        content = json.dumps(pack(count(options.files)), ensure_ascii=False, separators=(",", ":"))
-        PACK.write_bytes(gzip.compress(content.encode(), mtime=0))
-        print(f"{PACK}: {PACK.stat().st_size:,} bytes")
-    else:
-        for name in options.files:
-            same, total = check(Path(name))
-            print(f"{name}: {same} of {total} words as by Kiwi ({100 * same / total:.1f} %)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE[=CHARACTERS/STEP]")
+    content = json.dumps(
+        pack(count(parser.parse_args().files)), ensure_ascii=False, separators=(",", ":")
+    )
+    PACK.write_bytes(gzip.compress(content.encode(), mtime=0))
+    print(f"{PACK}: {PACK.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ import importlib.abc
 import importlib.machinery
 import sys
 import types
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from protocol import EmbeddingProgram, serve_embedding
+from protocol import answer, read_request, time_embedding
 
 STAND_INS = {
     "_jsonnet", "base58", "cached_path", "dill", "fairscale", "huggingface_hub", "lmdb",
@@ -67,35 +66,27 @@ from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids  # noqa: E402  # pyrig
 from allennlp.nn.util import remove_sentence_boundaries  # noqa: E402  # pyright: ignore
 
 
-class AllenNLP(EmbeddingProgram):
-    """The steps of `ElmoEmbedder.embed_batch` (AllenNLP 0.9), which 2.x no longer ships."""
+@torch.inference_mode()
+def main() -> None:
+    """Embed by the steps of `ElmoEmbedder.embed_batch` (AllenNLP 0.9), which 2.x has no more."""
+    request = read_request()
+    torch.set_num_threads(request["threads"])
+    folder = Path(request["folder"])
+    model = _ElmoBiLm(str(folder / "options.json"), str(folder / "weights.hdf5")).eval()
+    word_ids: dict[str, int] = {}
+    if request.get("vocab_to_cache"):  # before the clock starts
+        words = {word for call in request["calls"] for sentence in call for word in sentence}
+        vocab = ["@@PADDING@@", "@@UNKNOWN@@", *sorted(words | {"a"})]
+        word_ids = {word: index for index, word in enumerate(vocab)}
+        model.create_cached_cnn_embeddings(vocab)
 
-    packages = ("allennlp", "torch", "numpy")
-
-    def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        torch.set_num_threads(threads)
-        self.files = str(Path(folder, "options.json")), str(Path(folder, "weights.hdf5"))
-        self.vocab_to_cache = settings.get("vocab_to_cache", False)
-        self.model = _ElmoBiLm(*self.files).eval()
-
-    @torch.inference_mode()
-    def prepare(self, words: Sequence[str]) -> None:
-        if self.vocab_to_cache:
-            vocab = ["@@PADDING@@", "@@UNKNOWN@@", *words]
-            self.word_ids = {word: index for index, word in enumerate(vocab)}
-            self.model.create_cached_cnn_embeddings(vocab)
-
-    def begin_run(self, first_batch: list[list[str]]) -> None:
-        self.model._elmo_lstm.reset_states()  # else sentences go on from those of the last call
-
-    @torch.inference_mode()
-    def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        if self.vocab_to_cache:
-            rows = [torch.tensor([self.word_ids[word] for word in words]) for words in sentences]
+    def embed(sentences: list[list[str]]) -> list[np.ndarray]:
+        if word_ids:
+            rows = [torch.tensor([word_ids[word] for word in words]) for words in sentences]
             ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-            output = self.model(None, word_inputs=ids)
+            output = model(None, word_inputs=ids)
         else:
-            output = self.model(batch_to_ids(sentences))
+            output = model(batch_to_ids(sentences))
         layers = [
             remove_sentence_boundaries(layer, output["mask"])[0].unsqueeze(1)
             for layer in output["activations"]
@@ -103,6 +94,10 @@ class AllenNLP(EmbeddingProgram):
         stacked = torch.cat(layers, dim=1)  # (B, L, W, 2D)
         return [stacked[row, :, : len(words)].numpy() for row, words in enumerate(sentences)]
 
+    # without new states, sentences go on from those of the last call
+    timed = time_embedding(request["calls"], embed, model._elmo_lstm.reset_states)
+    answer(("allennlp", "torch", "numpy"), **timed)
+
 
 if __name__ == "__main__":
-    serve_embedding(AllenNLP())
+    main()

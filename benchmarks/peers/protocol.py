@@ -1,101 +1,56 @@
-"""The side of the conversation that every measured program speaks: JSON lines, one a request.
+"""What every measured program shares: its request and its answer, and the clock of embedding.
 
 Only the standard library and NumPy are used here: this runs in the programs' own environments. A
-request is ``{"do": NAME, ...}``, the answer the dictionary that the function of that name returns,
-or ``{"error": ...}``. Whatever else a library prints goes to stderr.
+program is called with ``embed`` or ``train``, a file of JSON to read and one to write.
 """
 
 import gc
 import json
-import os
-import resource
 import sys
 import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-
-class EmbeddingProgram:
-    """What a program that embeds must offer."""
-
-    packages: tuple[str, ...]
-    """Distributions whose versions belong to the result."""
-    keep_words = False
-    """Whether a program may keep what it knows of words from call to call of a run."""
-
-    def load(self, *, folder: str, threads: int, max_batch: int, settings: dict[str, Any]) -> None:
-        """Load the weights in ``folder`` (options.json, weights.hdf5)."""
-        raise NotImplementedError
-
-    def prepare(self, words: Sequence[str]) -> None:
-        """Do what may be done before the clock starts, with the distinct words to come."""
-
-    def begin_run(self, first_batch: list[list[str]]) -> None:
-        """Forget what earlier runs have left (states, caches); outside the clock."""
-
-    def embed(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """Return an array (layers, words, width) for every sentence of one batch."""
-        raise NotImplementedError
+WARM_UP = 128
+"""Sentences at most, of a first call that does what a program does on first use."""
 
 
-def open_channel() -> tuple[Iterator[dict[str, Any]], Callable[[dict[str, Any]], None]]:
-    """Return the requests, and what sends an answer."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    return map(json.loads, sys.stdin), lambda it: print(json.dumps(it), file=answers, flush=True)
+def read_request() -> dict[str, Any]:
+    """Return what is asked for."""
+    return json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
 
 
-def serve(handlers: dict[str, Callable[..., dict[str, Any]]]) -> None:
-    """Answer requests until stdin ends."""
-    requests, answer = open_channel()
-    for request in requests:
-        try:
-            content = handlers[request.pop("do")](**request)
-        except BaseException as error:  # whatever it is, the other side must hear of it
-            traceback.print_exc()
-            content = {"error": f"{type(error).__name__}: {error}"}
-        answer(content)
+def answer(packages: Sequence[str], **facts: Any) -> None:
+    """Answer, with the versions of installed distributions."""
+    versions = {name: version(name) for name in packages}
+    text = json.dumps({"versions": versions, **facts})
+    Path(sys.argv[3]).write_text(text, encoding="utf-8")
 
 
-def serve_embedding(program: EmbeddingProgram) -> None:
-    """Answer the requests of `bench_embed.py`."""
-    calls: list[list[list[str]]] = []
+def time_embedding(
+    calls: list[list[list[str]]],
+    embed: Callable[[list[list[str]]], Sequence[np.ndarray]],
+    reset: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """Return the seconds of some calls, and the vectors of the first one if it is short.
 
-    def load(**settings: Any) -> dict[str, Any]:
-        program.load(**settings)
-        return {"versions": versions(program.packages)}
-
-    def prepare(batches: list[list[list[str]]], keep_words: bool) -> dict[str, Any]:
-        calls[:] = batches
-        program.keep_words = keep_words
-        program.prepare(sorted({word for batch in batches for words in batch for word in words}))
-        return {}
-
-    def run() -> dict[str, Any]:
-        program.begin_run(calls[0])
-        gc.collect()
-        started = time.perf_counter()
-        for batch in calls:
-            program.embed(batch)
-        return {"seconds": time.perf_counter() - started}
-
-    def vectors(path: str) -> dict[str, Any]:
-        program.begin_run(calls[0])
-        arrays = [array for batch in calls for array in program.embed(batch)]
-        np.savez(path, *[np.asarray(array, dtype=np.float32) for array in arrays])
-        return {}
-
-    def peak() -> dict[str, Any]:
-        unit = 1 if sys.platform == "darwin" else 1024
-        return {"bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
-
-    serve({"load": load, "prepare": prepare, "run": run, "vectors": vectors, "peak": peak})
-
-
-def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Return the versions of installed distributions."""
-    return {name: version(name) for name in packages}
+    Args:
+        calls: Sentences of each call.
+        embed: Returns an array (layers, words, width) for every sentence of a call.
+        reset: Forgets what earlier calls have left.
+    """
+    embed([["a"] * len(words) for words in calls[0][:WARM_UP]])
+    reset()
+    gc.collect()
+    started = time.perf_counter()
+    for sentences in calls:
+        embed(sentences)
+    seconds = time.perf_counter() - started
+    reset()
+    is_short = len(calls) == 1 and len(calls[0]) <= 8
+    vectors = [np.asarray(one).tolist() for one in embed(calls[0])] if is_short else None
+    return {"seconds": seconds, "vectors": vectors}

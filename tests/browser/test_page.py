@@ -198,16 +198,6 @@ def test_what_was_typed_into_a_panel_outlives_a_change_of_model(browser_page, to
     assert own_sentences("en").input_value() == "A bank of clouds."
 
 
-def test_a_line_that_is_too_long_leaves_its_field(browser_page, toy_site, show):
-    page = browser_page(f"{toy_site}#lang=en&model=en")
-    show(page, "map", "textarea")
-    page.fill("#map textarea", "a bank " * 30_000)
-    page.wait_for_selector("#map .failure")
-    page.fill("#map textarea", "A bank of clouds.")
-    page.wait_for_selector("#map .failure", state="detached")
-    page.wait_for_selector("#map svg.map")
-
-
 def test_an_address_holds_what_its_reader_sees(browser_page, toy_site):
     page = browser_page(f"{toy_site}#text=a+light+bag", locale="en")
     page.wait_for_function("/lang=en/.test(location.hash) && /model=en/.test(location.hash)")
@@ -263,17 +253,6 @@ def held_page(browser_page, toy_site, show):
     return open_at
 
 
-def test_words_that_are_scored_again_are_not_shown_as_the_end(held_page):
-    page = held_page("surprise", "the+children+fished+from+the+bank")
-    page.evaluate("window.held = 'surprisal'")
-    page.fill("#sentence", "the bank")
-    page.wait_for_function("window.release !== undefined")
-    words = page.locator("#surprise .surprisal li span:first-child").all_inner_texts()
-    assert (len(words), words.index("</S>")) == (7, 6)
-    page.evaluate("window.release()")
-    page.wait_for_function("document.querySelectorAll('#surprise .surprisal li').length === 3")
-
-
 def test_a_candidate_of_the_word_before_is_not_put_in_place_of_another(held_page):
     page = held_page("predict", "the+children+fished+from+the+bank")
     page.evaluate("window.held = 'predict_word'")
@@ -292,18 +271,6 @@ def test_a_candidate_of_the_word_before_is_not_put_in_place_of_another(held_page
     )
 
 
-def test_a_candidate_does_not_undo_what_is_typed_meanwhile(held_page):
-    page = held_page("predict", "the+children+fished")
-    page.evaluate("window.held = 'tokenize'")
-    page.locator("#predict .bars button:enabled").first.click()
-    page.wait_for_function("window.release !== undefined")
-    page.evaluate("window.sent = window.release; window.held = null")
-    page.fill("#sentence", "an old boat on the lake")
-    page.evaluate("window.sent()")
-    page.wait_for_function(SETTLED, arg=6)
-    assert page.input_value("#sentence") == "an old boat on the lake"
-
-
 def test_a_candidate_of_a_text_that_has_changed_since_does_nothing(held_page):
     page = held_page("predict", "the+children+fished")
     page.evaluate(
@@ -319,56 +286,6 @@ def test_a_candidate_of_a_text_that_has_changed_since_does_nothing(held_page):
     )
     page.wait_for_function(SETTLED, arg=6)
     assert page.input_value("#sentence") == "an old boat on the lake"
-
-
-def test_the_changed_word_is_marked_where_the_numbers_are_of(held_page):
-    page = held_page("reach", "the+children+fished+from+the+bank")
-    page.evaluate("window.held = 'layers'")
-    page.locator("#reach .word").nth(3).click()
-    page.wait_for_function("window.release !== undefined")
-    assert page.locator("#reach th.chosen s").inner_text() == "children"
-    page.evaluate("window.held = null; window.release()")
-    page.wait_for_function("document.querySelector('#reach th.chosen s').innerText === 'from'")
-
-
-def test_not_every_letter_that_is_typed_into_a_panel_is_computed(held_page, show):
-    page = held_page("predict", "the+children+fished")
-    show(page, "map", "svg.map")
-    page.evaluate(
-        """async () => {
-          const box = document.querySelector("#map textarea");
-          window.asked = [];
-          for (const letter of "A bank of clouds.") {
-            box.value += letter;
-            box.dispatchEvent(new InputEvent("input", { bubbles: true }));
-            await new Promise((done) => setTimeout(done, 10));
-          }
-        }"""
-    )
-    page.wait_for_function(
-        "document.querySelector('#map .concordance').innerText.includes('clouds')"
-    )
-    assert page.evaluate("asked.filter((one) => one === 'tokenize').length") < 6
-
-
-def test_an_empty_sentence_has_no_mixture(held_page, show):
-    page = held_page("predict", "the+bank")
-    show(page, "mixture", "svg.triangle")
-    page.wait_for_function(
-        "/vector: [0-9.]+\\. /.test(document.getElementById('mixture').innerText)"
-    )
-    page.fill("#sentence", "")
-    page.wait_for_function(SETTLED, arg=0)
-    assert "mixed vector: –." in page.locator("#mixture").inner_text()
-
-
-def test_a_text_too_long_for_an_address_leaves_no_other_in_it(browser_page, toy_site):
-    page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
-    page.wait_for_function(SETTLED, arg=3)
-    page.fill("#sentence", "배 " * 5000)
-    page.wait_for_function("!location.hash.includes('text=')")
-    page.get_by_label("한국어").check()
-    page.wait_for_function("location.hash.includes('lang=ko')")
 
 
 def test_text_is_marked_with_the_language_of_its_model(shared_browser_page, toy_site, show):

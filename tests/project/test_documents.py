@@ -231,22 +231,6 @@ def test_the_trust_page_names_tests_that_there_are():
             assert re.search(rf"(?:def|class) {name}\b", text), (path, name)
 
 
-@pytest.mark.parametrize(
-    ("page", "verdicts"),
-    [
-        ("docs/beside-the-notes.md", ("right", "half right", "wrong", "right (a guess)")),
-        ("docs/ko/beside-the-notes.md", ("맞음", "반만 맞음", "틀림", "맞음(추측)")),
-    ],
-)
-def test_each_claim_of_notes_has_a_verdict_and_a_link_and_their_number_is_true(page, verdicts):
-    text = read(page)
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    claims = [row for row in rows if len(row) == 3 and row[1] in verdicts]
-    assert all("](" in row[2] for row in claims)
-    stated = re.search(r"(?:There are|모두) (\d+)(?: claims|가지)", text)
-    assert int(stated[1]) == len(claims) >= 60
-
-
 def settings_of(config, prefix=""):
     """The settings of a configuration and of all dataclasses in it, with dots."""
     for name, kind in get_type_hints(config).items():
