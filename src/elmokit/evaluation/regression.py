@@ -61,12 +61,14 @@ def gain(
         raise InputError(
             f"{len(numbers)} items or sentences are too few to hold some out: give {MIN_GROUPS}."
         )
+    # dealt like cards: folds differ by one group at most
     fold = (np.random.default_rng(0).permutation(len(numbers)) % NUM_FOLDS)[groups]
     with_it = np.concatenate([baseline, predictor], axis=1)
     without, rest_without = _held_out(measure, baseline, fold)
     likelihood, rest = _held_out(measure, with_it, fold)
     difference = likelihood - without
     total = float(((measure - measure.mean()) ** 2).sum())
+    # a bootstrap over groups: how often each is drawn weighs the sum over its words
     draws = np.random.default_rng(0).multinomial(
         len(numbers), np.full(len(numbers), 1 / len(numbers)), size=NUM_ROUNDS
     )

@@ -132,6 +132,7 @@ def _read_round(
         step = position if is_forward else lengths[sentence] - 1 - position
         on_top(outputs, firsts[sentence] + step)
 
+    # the engine reads sentences from their end in that direction, contexts from their beginning
     tokens = [segment.tokens[:: 1 if is_forward else -1] for segment in segments]
     return engine.read(direction, vectors, tokens, state, on_top=report)
 

@@ -149,6 +149,7 @@ class Engine:
         hidden, cell = reader.state()
         if is_ordered:
             return hidden, cell
+        # the inverse of a permutation is what sorts it
         back = np.argsort(order)
         return hidden[:, back], cell[:, back]
 

@@ -55,6 +55,7 @@ class FrozenClassifier(FrozenTagger):
             x = read_both_ways(self._engines[0], x, rows)
             if "output" in self.settings.mix_positions:
                 x = np.concatenate([x, self._mixture("output", layers)], axis=1)
+            # a text attends to itself alone, so texts are taken apart again
             attended = np.concatenate([_attended(text) for text in np.split(x, ends)])
             x = np.concatenate([x, x - attended, x * attended], axis=1)
             x = read_both_ways(self._engines[1], x, rows)

@@ -229,6 +229,7 @@ class CorpusIndex:
             in_layer[first : first + _ROWS_TOGETHER].astype(np.float32) @ query[layer]
             for first in range(0, len(in_layer), _ROWS_TOGETHER)
         ])  # fmt: skip
+        # no sentence is empty, so every segment between two starts has a maximum
         best = np.maximum.reduceat(cosines, self.starts[:-1])  # (sentences,)
         order = np.argsort(-best, kind="stable").tolist()
         others = (n for n in order if not is_same_text(words, self.sentences[n]))
@@ -237,6 +238,7 @@ class CorpusIndex:
             first, last = self.starts[number : number + 2]
             nearest = int(cosines[first:last].argmax())
             contextual.append(_neighbor(self.sentences[number], nearest, best[number]))
+        # one more than wanted, because the word itself is among them
         of_forms = self.form_vectors @ query[0]
         order = np.argsort(-of_forms, kind="stable")[: top + 1].tolist()
         static = [
