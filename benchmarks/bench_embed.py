@@ -82,13 +82,11 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
     vectors = {
         name: [np.array(one) for one in answer.pop("vectors")] for name, answer in checked.items()
     }
-    ours = vectors.get("elmokit fp32", [])
-    differences = {
-        name: max(
-            [float(np.abs(a - b).max()) for a, b in zip(ours, of_one, strict=False)], default=0
-        )
+    ours = vectors.pop("elmokit fp32", None)
+    differences = {} if ours is None else {
+        name: max(float(np.abs(a - b).max()) for a, b in zip(ours, of_one, strict=True))
         for name, of_one in vectors.items()
-    }
+    }  # fmt: skip
     cells = {}
     for name, calls in calls_of_cells(options, shape, text).items():
         is_corpus = "corpus" in name  # which peers do not embed in one call

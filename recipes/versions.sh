@@ -8,7 +8,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${2:-python3}
-operator=$([ "$1" = lowest ] && echo '==' || echo '>=')
+case "${1:-}" in lowest) operator='==' ;; newest) operator='>=' ;; *) sed -n 4p "$0" >&2; exit 2 ;; esac
+"$python" --version
 needed=$("$python" -c 'import tomllib
 for name in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]: print(name)')
 folder=$(mktemp -d)

@@ -9,6 +9,8 @@ tuple, and ``"none"`` to None where the type has it, as TOML has no null. Whatev
 
 import copy
 import dataclasses
+import json
+import numbers
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from elmokit.errors import KIND_NAMES, ConfigError, FormatError, is_number, shown, union_members
-from elmokit.files.json_files import jsonable
 from elmokit.files.lines import MAX_TOML_BYTES, read_bounded
 
 T = TypeVar("T")
@@ -170,7 +171,15 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_dict(config: Any) -> dict[str, Any]:
     """Return the dataclass as nested dictionaries for JSON: lists and plain numbers."""
-    return jsonable(config)
+    return json.loads(json.dumps(dataclasses.asdict(config), default=_plain_number))
+
+
+def _plain_number(value: object) -> float:
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise TypeError(f"A setting of type {type(value).__name__} cannot be written as JSON.")
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

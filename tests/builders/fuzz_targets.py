@@ -28,7 +28,7 @@ from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
-from elmokit.training.loop import load_checkpoint, save_checkpoint
+from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
 from elmokit.training.pretraining.run import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.bilm_tf import write_bilm_tf

@@ -35,7 +35,8 @@ class ScalarMix(nn.Module):
         trainable: bool = True,
     ) -> None:
         super().__init__()
-        values = torch.tensor([0.0] * num_layers if initial_weights is None else initial_weights)
+        initial = [0.0] * num_layers if initial_weights is None else list(initial_weights)
+        values = torch.tensor(initial)
         if len(values) != num_layers:
             raise ValueError(f"`initial_weights` must hold {num_layers} values, got {len(values)}.")
         if isinstance(layer_norm, bool):

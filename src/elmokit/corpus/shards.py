@@ -10,7 +10,6 @@ import json
 import os
 import re
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -68,7 +67,8 @@ def merge_shards(shards: Sequence[Shard]) -> Shard:
         for shard in shards
     ]
     lengths = np.concatenate([np.diff(shard.offsets) for shard in shards])
-    return Shard(list(ids), np.concatenate(tokens), np.cumsum([0, *lengths], dtype=np.int64))
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return Shard(list(ids), np.concatenate(tokens), offsets)
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,16 @@ class ShardEntry:
         check_file(path, num_bytes=self.num_bytes, sha256=self.sha256, advice=MENDING)
 
 
+class _WordNumbers(dict[str, int]):
+    # a defaultdict with its own __len__ would be a cycle, which only the garbage collector frees
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
+
+
 class ShardBuilder:
     def __init__(self) -> None:
-        self._index_of_word: defaultdict[str, int] = defaultdict()
-        self._index_of_word.default_factory = self._index_of_word.__len__
+        self._index_of_word = _WordNumbers()
         self._tokens = array("I")
         self._lengths = array("I")
 

@@ -65,9 +65,13 @@ class PartStore(Pieces):
         if state is not None:
             arrays |= {"hidden": state.hidden, "cell": state.cell}
         path = self.folder / f"part-{first:012d}-{first + len(rows):012d}.npz"
-        # without parents: a directory made again would be without what was in it
-        with atomic_file(path, parents=False) as temp_path, temp_path.open("wb") as file:
-            np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        try:
+            # without parents: a directory made again would be without what was in it
+            with atomic_file(path, parents=False) as temp_path, temp_path.open("wb") as file:
+                np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
+        except FileNotFoundError:
+            self._refuse_gap(0, first)
+            raise
 
     def texts(self) -> Iterator[tuple[int, str, int]]:
         """Yield index, line and number of words of every finished sentence."""

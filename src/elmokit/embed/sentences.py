@@ -278,12 +278,12 @@ def embed_spans(
         if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
             raise TypeError(f"spans[{number}] must be a pair (start, end), got {span!r:.60}.")
         start, end = span
-        place = covering_words(offsets, start, end) if 0 <= start < end <= length else None
-        if place is None:
+        if not 0 <= start < end <= length:
             raise InputError(
-                f"spans[{number}], [{start}, {end}), is empty, outside the {length:,} {unit} or "
-                "contains no word. Leave it out."
+                f"spans[{number}], [{start}, {end}), is empty or outside the {length:,} {unit}."
             )
+        if (place := covering_words(offsets, start, end)) is None:
+            raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
         places.append(place)
     stream = embedder.stream([words], layers=pool.layers, state=state, check_words=unit == "words")
     vectors = next(stream).vectors

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, TextIO
 
 from elmokit.errors import InputError, MissingExtraError
 from elmokit.evaluation.surprisal import TypedWord, WordProbability, WordSurprisal
-from elmokit.evaluation.tables import TABLE_SUFFIXES as TABLE_SUFFIXES
-from elmokit.evaluation.tables import TableText as TableText
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import numbered_lines

@@ -213,7 +213,7 @@ def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
 
 
 def file_size(path: AnyFile) -> int | None:
-    """Return the bytes of a file; None if a server does not tell."""
+    """Return the size of a file in bytes; None if a server does not tell."""
     return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
 
 

@@ -27,7 +27,7 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_SNIFFED_LINES = 10
+_SNIFFED_LINES, _SNIFFED_BYTES = 10, 1 << 16
 _ROWS_TOGETHER, _LONG_ROWS_TOGETHER = 256, 4
 """Rows of Parquet in memory, and if a short file can hold many long ones."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
@@ -101,7 +101,7 @@ class TextRecords:
     def _text_records(self) -> Iterator[TextRecord]:
         lines, structure = self._lines(self.max_line_bytes), None
         if self._given != WHOLE_LINES:
-            head = list(itertools.islice(lines, _SNIFFED_LINES))
+            head = list(_first_lines(lines))
             lines = itertools.chain(head, lines)
             structure = self._structure([raw for _, raw in head if raw and raw.strip()])
         if structure is not None and self._given is None:
@@ -251,10 +251,12 @@ class TextRecords:
             fields = [field for field in (self._text_field, self._id_field) if field is not None]
             for field in fields:
                 self._check_has(list(footer.schema_arrow.names), field)
-            stored = footer.schema_arrow.field(fields[0]).type
-            if str(getattr(stored, "value_type", stored)) not in _BINARY:
+            types = [footer.schema_arrow.field(field).type for field in fields]
+            types = [t.value_type if arrow.types.is_dictionary(t) else t for t in types]
+            if str(types[0]) not in _BINARY or any(map(arrow.types.is_nested, types)):
                 raise FormatError(
-                    f"{self.path}: column {fields[0]!r} must hold strings, got {stored}."
+                    f"{self.path}: column {fields[0]!r} must hold strings, and one of ids no "
+                    f"lists; got {', '.join(map(str, types))}."
                 )
             is_shared = self._check_text_columns(footer.metadata, fields)
             file = parquet.ParquetFile(
@@ -288,6 +290,15 @@ class TextRecords:
                 raise ValueError(f"row group {group} states {size:,} bytes of text")
             is_shared &= not any(name.startswith("DELTA") for name in stored.encodings)
         return is_shared
+
+
+def _first_lines(lines: Lines) -> Lines:
+    num_bytes = 0
+    for count, (number, raw) in enumerate(lines, 1):
+        yield number, raw
+        num_bytes += len(raw or b"")
+        if count == _SNIFFED_LINES or num_bytes > _SNIFFED_BYTES:
+            return
 
 
 def _texts_of(arrow: Any, column: Any) -> Iterator[Any]:

@@ -28,6 +28,7 @@ from elmokit.weights.stored_bilm import StoredBiLM
 
 log = logging.getLogger(__name__)
 
+_MAX_CACHED_CHARACTERS = 64
 ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
 """How the original implementations turn words into characters."""
 
@@ -332,10 +333,16 @@ def batch_to_ids(
     return torch.from_numpy(vocab.encode(words, boundaries=False))
 
 
-@lru_cache(10_000)
 def _is_changed(word: str) -> bool:
     """Return whether models trained with elmokit read another form of a word."""
-    return normalize(word, DEFAULT_NORMALIZATION) != word
+    # long words would fill the memory
+    normalized = _normalized if len(word) <= _MAX_CACHED_CHARACTERS else _normalized.__wrapped__
+    return normalized(word) != word
+
+
+@lru_cache(10_000)
+def _normalized(word: str) -> str:
+    return normalize(word, DEFAULT_NORMALIZATION)
 
 
 @cache

@@ -10,6 +10,8 @@ from elmokit.bilm.config import Direction, LSTMConfig
 from elmokit.errors import InputError, is_number
 from elmokit.shapes import Float, Integer
 
+_WORDS_TOGETHER = 4096  # of the token layer of a long sentence
+
 Layers = Literal["all", "top", "average"] | int
 """Layers to return: all, the last, their plain mean, or one by its number."""
 
@@ -84,9 +86,11 @@ class Results:
     ) -> None:
         """Store the token layer, if wanted, in both halves."""
         for sentence, tokens in enumerate(sentences if self.wants(0) else ()):
-            values = vectors[tokens[self.margin : len(tokens) - self.margin]]
-            for half in (0, 1):
-                self.add(sentence, 0, half, 0, values)
+            words = tokens[self.margin : len(tokens) - self.margin]
+            for start in range(0, len(words), _WORDS_TOGETHER):  # of a long sentence
+                values = vectors[words[start : start + _WORDS_TOGETHER]]
+                for half in (0, 1):
+                    self.add(sentence, 0, half, start, values)
 
 
 @dataclass(frozen=True)

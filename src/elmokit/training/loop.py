@@ -12,11 +12,6 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from elmokit.training.checkpoints import Checkpoint as Checkpoint
-from elmokit.training.checkpoints import load_checkpoint as load_checkpoint
-from elmokit.training.checkpoints import restore_optimizer as restore_optimizer
-from elmokit.training.checkpoints import restoring as restoring
-from elmokit.training.checkpoints import save_checkpoint as save_checkpoint
 from elmokit.training.distributed import World
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig

@@ -26,8 +26,9 @@ _SMALLEST, _LARGEST = 1e-12, 1e12
 def is_binary(head: bytes) -> bool:
     """Tell whether a word2vec header is followed by what is no row of text."""
     header, _, body = head.partition(b"\n")
-    last_field = body.lstrip().partition(b"\n")[0].split()[-1:]
-    return _is_header(header) and not (last_field and _is_number(last_field[0]))
+    # the last field of a long row may be cut; a row of text has two numbers, or one and a word
+    fields = body.lstrip().partition(b"\n")[0].split()
+    return _is_header(header) and bool(fields) and not any(map(_is_number, fields[-2:]))
 
 
 def _is_header(line: bytes) -> bool:

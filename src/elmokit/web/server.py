@@ -134,9 +134,10 @@ class Gate:
 
     def __init__(
         self, app: Router, settings: ServerSettings, *, host: str,
-        on_error: Callable[[RequestError], None],
+        on_error: Callable[[RequestError], None], on_gone: Callable[[Any], None],
     ) -> None:  # fmt: skip
         self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
+        self._on_gone = on_gone
         self._names = {name.lower() for name in settings.allowed_hosts}
         self._num_open = 0
 
@@ -160,8 +161,9 @@ class Gate:
                     await self._app(scope, receive, send)
                 finally:
                     leaving.cancel()
-        except ClientDisconnect:
-            return  # in the middle of its answer: the connection is closed
+        except ClientDisconnect:  # in the middle of its answer
+            self._on_gone(scope.get("client"))
+            await asyncio.sleep(0)  # uvicorn learns of it
         except Exception as error:
             refusal = as_request_error(scope["path"], error)
             self._on_error(refusal)
@@ -300,13 +302,19 @@ class Server(uvicorn.Server):
     ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                Gate(app, settings, host=host, on_error=on_error), http="h11",
+                Gate(app, settings, host=host, on_error=on_error, on_gone=self._abort), http="h11",
                 loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-                timeout_graceful_shutdown=int(settings.timeout_seconds + BODY_SECONDS) + 1,
+                timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
+
+    def _abort(self, client: Any) -> None:
+        """End the connection of a client, also what it has not read."""
+        for connection in list[Any](self.server_state.connections):
+            if connection.client == client:
+                connection.transport.abort()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal, which is no error; at a second one end here and now.

@@ -62,12 +62,13 @@ def read_arrays(
             f"{path}: {fault}. The file and config.json are of different models, or damaged. "
             f"{advice}"
         )
+    matrices = {name for name in integers if len(shapes[name]) > 1}
+    for name in expected:
+        _check_dtype(header, name, path, ("I8",) if name in matrices else FLOATS)
     with ThreadPoolExecutor(1) as pool:
         digest = pool.submit(hashlib.sha256, mapped.data) if sha256 else None
-        for name, shape in expected.items():
-            is_integer = name in integers and len(shape) > 1
-            _check_dtype(header, name, path, ("I8",) if is_integer else FLOATS)
-            if is_integer:  # finite if the largest multiple of its scale is
+        for name in expected:
+            if name in matrices:  # finite if the largest multiple of its scale is
                 with np.errstate(over="ignore"):
                     largest = 128 * _as_float(data, header, name + SCALE)
                 check_finite(largest, name + SCALE, path)

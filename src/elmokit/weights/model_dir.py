@@ -156,7 +156,7 @@ class PretrainedBiLM(LoadedBiLM, BiLM):
             self.config, self.arrays(), char_vocab=self.char_vocab, word_vocab=self.word_vocab,
             softmax_config=self.softmax_config, num_words=self.num_target_words,
             tokenizer=self.tokenizer, warm_text=self.warm_text, mixes=self.mixes,
-            training_metadata=self.training_metadata, spelling=self.spelling,
+            training_metadata=dict(self.training_metadata), spelling=self.spelling,
             device=str(next(self.parameters()).device),
         )  # fmt: skip
 

@@ -60,7 +60,7 @@ def surprisal(
     from elmokit.evaluation import surprisal_files as files
     from elmokit.evaluation.perplexity import warn_of_unknown
     from elmokit.evaluation.surprisal import TypedLines, surprisal_of_lines
-    from elmokit.evaluation.surprisal_files import TABLE_SUFFIXES, TableText
+    from elmokit.evaluation.tables import TABLE_SUFFIXES, TableText
     from elmokit.evaluation.text_scorer import open_scorer
     from elmokit.files.sources import find_files, plain_suffix
 

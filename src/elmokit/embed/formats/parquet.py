@@ -119,12 +119,12 @@ class Reader:
         self._group: tuple[int, Any] | None = None
 
     def _num_bytes(self, group: int) -> int:
-        """Return what the numbers of a row group take in memory, however they are stored."""
-        footer = self._file.metadata.row_group(group)
-        columns = map(footer.column, range(footer.num_columns))
-        return sum(
-            _NUM_BYTES.get(column.physical_type, 0) * column.num_values for column in columns
-        )
+        """Return what a row group takes in memory, however its numbers are stored."""
+        footer, num_bytes = self._file.metadata.row_group(group), 0
+        for column in map(footer.column, range(footer.num_columns)):
+            numbers = _NUM_BYTES.get(column.physical_type, 0) * column.num_values
+            num_bytes += max(numbers, column.total_uncompressed_size)
+        return num_bytes
 
     def read(self, position: int) -> Sentence:
         number = int(np.searchsorted(self._ends, position, side="right"))

@@ -136,7 +136,7 @@ def _read_keys(path: Path) -> dict[str, tuple[str, ...]]:
 
 def _separate(keys: str) -> Iterator[str]:
     """Yield the keys that semicolons join: only the first names the lemma."""
-    lemma = keys.strip(";").partition("%")[0]
+    lemma = keys.strip(";").partition(";")[0].partition("%")[0]
     for number, key in enumerate(filter(None, keys.split(";"))):
         yield key if "%" in key or number == 0 else f"{lemma}%{key}"
 

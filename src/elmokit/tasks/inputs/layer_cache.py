@@ -16,7 +16,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
 from elmokit.files.temporary import (
@@ -100,11 +100,18 @@ def keep_layers(
     metadata = {"format": 1, "embedder": embedder.metadata(state=state), "sentences": words}
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
     entry, limit = directory / key, size_limit()
-    if is_new := not entry.exists():
-        _write(embedder, sentences, entry, metadata, state, on_progress)
-    with suppress(OSError):  # the entry of another user, or on a read-only file system
-        os.utime(entry)
-    layers = SentenceLayers(entry)
+    while True:
+        if is_new := not entry.exists():
+            _write(embedder, sentences, entry, metadata, state, on_progress)
+        with suppress(OSError):  # the entry of another user, or on a read-only file system
+            os.utime(entry)
+        try:
+            layers = SentenceLayers(entry)
+            break
+        except (FormatError, OSError):
+            # unless another process has just removed the entry to make room, it is damaged
+            if entry.exists():
+                raise
     if is_new:
         _shrink(entry, limit)
     return layers

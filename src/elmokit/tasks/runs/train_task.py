@@ -32,7 +32,7 @@ from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, run_card, wri
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
 from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore, warn_of_units
-from elmokit.training.loop import Checkpoint, load_checkpoint
+from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__

@@ -16,15 +16,13 @@ from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.runs.examples import Examples, score_model, training_batches
 from elmokit.tasks.runs.run_dir import TaskTrainConfig
 from elmokit.tasks.task import TaskScore
-from elmokit.training.loop import (
+from elmokit.training.checkpoints import (
     Checkpoint,
-    StepResult,
-    derived_seed,
     restore_optimizer,
     restoring,
     save_checkpoint,
-    train,
 )
+from elmokit.training.loop import StepResult, derived_seed, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, Progress, ScheduleConfig
 

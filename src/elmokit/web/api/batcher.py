@@ -19,8 +19,8 @@ from elmokit.web.server import RequestError
 
 _PAUSE_SECONDS = 0.001
 """A batch is not held back for others once none arrived for so long."""
-_READ_TOGETHER = 16
-"""Texts of a request that are read before those of other requests."""
+_READ_TOKENS = 1000
+"""How much of a request is read, at least a text, before a more urgent one is looked for."""
 _RETRY = {"Retry-After": "5"}
 
 
@@ -33,8 +33,9 @@ class Job:
     """
 
     computation: Any
-    num_texts: int
+    texts: Sequence[Any]
     is_wanted: Callable[[], bool]
+    max_tokens: float
     future: asyncio.Future["Job"] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -51,20 +52,30 @@ class Job:
     inference_seconds: float = 0.0
 
     @property
+    def num_texts(self) -> int:
+        return len(self.texts)
+
+    @property
     def is_read(self) -> bool:
         return len(self.items) == self.num_texts
 
-    def read(self, texts: Sequence[Any], max_tokens: float) -> None:
+    @property
+    def urgency(self) -> float:
+        """How long it has waited for each text that is in no batch yet."""
+        return (time.perf_counter() - self.arrived) / (self.num_texts - self.num_taken)
+
+    def read(self) -> None:
         """Read the next texts; the vectors of all are in memory until the last one is there."""
-        started = time.perf_counter()
-        for text in texts:
-            item, num_tokens = self.computation.prepare(text)
+        started, num_read = time.perf_counter(), 0
+        while not self.is_read and num_read < _READ_TOKENS:
+            item, num_tokens = self.computation.prepare(self.texts[len(self.items)])
             self.items.append(item)
             self.sizes.append(num_tokens)
-            if sum(self.sizes) > max_tokens:
+            num_read += num_tokens
+            if sum(self.sizes) > self.max_tokens:
                 raise RequestError(
                     413,
-                    f"The first {len(self.sizes):,} texts have over {max_tokens:,} words and "
+                    f"The first {len(self.sizes):,} texts have over {self.max_tokens:,} words and "
                     "sentence boundaries: send them in parts.",
                 )
         self.tokenization_seconds += time.perf_counter() - started
@@ -87,14 +98,16 @@ class Batcher:
     async def running(self) -> AsyncIterator[None]:
         """Compute what is submitted; at the end finish what is queued."""
         self._is_running = True
-        with ThreadPoolExecutor(1) as self._reader, ThreadPoolExecutor(1) as thread:
-            work = asyncio.create_task(self._work(thread))
-            work.add_done_callback(lambda _: self.stop())
+        with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as thread:
+            tasks = [asyncio.create_task(self._read(reader))]
+            tasks.append(asyncio.create_task(self._work(thread)))
+            for task in tasks:
+                task.add_done_callback(lambda _: self.stop())
             try:
                 yield
             finally:
                 self.stop()
-                await work
+                await asyncio.gather(*tasks)
 
     def stop(self) -> None:
         """Take no more requests."""
@@ -117,16 +130,11 @@ class Batcher:
     ) -> Job:  # fmt: skip
         """Return the job with the results of all texts; it is dropped when it is not wanted."""
         self.check_running()
-        job = Job(computation, len(texts), is_wanted)
+        job = Job(computation, texts, is_wanted, max_tokens)
         self._jobs.append(job)
-        loop = asyncio.get_running_loop()
+        self._arrival.set()
         try:
             async with asyncio.timeout(timeout_seconds):
-                for start in range(0, len(texts), _READ_TOGETHER):
-                    part = texts[start : start + _READ_TOGETHER]
-                    if is_wanted():
-                        await loop.run_in_executor(self._reader, job.read, part, max_tokens)
-                self._arrival.set()
                 return await job.future
         except TimeoutError:
             message = f"This was not computed within {timeout_seconds:g} seconds."
@@ -134,6 +142,23 @@ class Batcher:
         finally:
             job.future.cancel()
             self._jobs.remove(job)
+            self._arrival.set()
+
+    async def _read(self, thread: ThreadPoolExecutor) -> None:
+        while self._jobs or self._is_running:
+            unread = [job for job in self._jobs if not (job.is_read or job.future.done())]
+            if not unread:
+                self._arrival.clear()
+                await self._arrival.wait()
+                continue
+            job = max(unread, key=lambda job: job.urgency)
+            try:
+                if not job.is_wanted():
+                    raise RequestError(400, "The client has left.")
+                await asyncio.get_running_loop().run_in_executor(thread, job.read)
+            except Exception as error:
+                if not job.future.done():
+                    job.future.set_exception(error)
             self._arrival.set()
 
     async def _work(self, thread: ThreadPoolExecutor) -> None:
@@ -188,12 +213,7 @@ class Batcher:
 
         The first text is taken however long it is.
         """
-        now = time.perf_counter()
-        by_urgency = sorted(
-            jobs,
-            key=lambda job: (now - job.arrived) / (job.num_texts - job.num_taken),
-            reverse=True,
-        )
+        by_urgency = sorted(jobs, key=lambda job: job.urgency, reverse=True)
         batch: _Batch = []
         left = self._batch_tokens
         for job in by_urgency:

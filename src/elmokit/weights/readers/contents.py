@@ -20,12 +20,12 @@ from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
 from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
-    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
-    "Git LFS pointer", "other",
+    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
+    "word list", "archive", "Git LFS pointer", "other",
 ]  # fmt: skip
-"""``options``: JSON with the table ``lstm``, or that cannot be read, which its reader then reports.
-``id list``: lines of text, a tab and a number. ``word list``: text with a line ``<S>`` or ``</S>``
-in its first 64 kB."""
+"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: a file named ``.json``, or text
+that begins like an object, that cannot be read as one. ``id list``: lines of text, a tab and a
+number. ``word list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
 """Bounds of a folder that is said to be a model."""
@@ -108,7 +108,7 @@ class Contents:
 
     def all_settings(self) -> dict[Path, dict[str, Any]]:
         """Return the tables of all JSON files; one that cannot be read is refused."""
-        return {path: settings(path) for path in self.of("JSON", "options")}
+        return {path: settings(path) for path in self.of("JSON", "unreadable JSON")}
 
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
@@ -215,7 +215,7 @@ def kind_of(path: Path) -> FileKind:
     try:
         refuse_lfs_pointer(path, head)
     except FormatError:  # whoever needs the file refuses it
-        return "options" if path.suffix.lower() == ".json" else "Git LFS pointer"
+        return "unreadable JSON" if path.suffix.lower() == ".json" else "Git LFS pointer"
     if path.suffix.lower() in COMPRESSIONS:
         with suppress(FormatError, MissingExtraError):  # no text, or left to its reader
             if (kind := _text_kind(path, next(read_pieces(path), b""))) != "other":
@@ -234,7 +234,7 @@ def _text_kind(path: Path, head: bytes) -> FileKind:
         try:
             return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
         except FormatError:
-            return "other" if is_records else "options"
+            return "other" if is_records else "unreadable JSON"
     if _ID_LINE.match(text):
         return "id list"
     return "word list" if _BOUNDARIES.search(text) else "other"

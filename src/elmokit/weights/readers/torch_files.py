@@ -26,6 +26,8 @@ from elmokit.weights.bilm_tf_layout import swap_gates
 
 MAX_OPCODES = 1_000_000
 """Some 25,000 tensors; a model has hundreds."""
+_MAX_SHARED = 8
+"""Length of the longest tuple without containers that may be named again."""
 _VALUES = {
     "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE",
     "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES",
@@ -136,10 +138,13 @@ class Unpickler:
         elif opcode in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
             self._memo[len(self._memo) if argument is None else argument] = values[-1]
         elif opcode in ("BINGET", "LONG_BINGET"):
-            # what is made must be a tree: pairs of the same pair, of … take for ever to walk
-            if _is_container(self._memo[argument]):
+            # what is made must be a tree: pairs of the same pair, of … take for ever to walk; the
+            # states of optimizers share a pair of numbers
+            shared = self._memo[argument]
+            is_flat = isinstance(shared, tuple) and not any(map(_is_container, shared))
+            if _is_container(shared) and not (is_flat and len(shared) <= _MAX_SHARED):
                 raise ValueError("its pickle names a container twice, which no state dict does")
-            values.append(self._memo[argument])
+            values.append(shared)
         elif opcode == "MARK":
             self._marks.append(len(values))
         elif opcode == "BINPERSID":
