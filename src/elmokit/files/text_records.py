@@ -258,7 +258,9 @@ class TextRecords:
                     f"{self.path}: column {fields[0]!r} must hold strings, and one of ids no "
                     f"lists; got {', '.join(map(str, types))}."
                 )
-            is_shared = self._check_text_columns(footer.metadata, fields)
+            paths = [footer.schema.column(k).path for k in range(len(footer.schema))]
+            numbers = [number for number, path in enumerate(paths) if path in fields]
+            is_shared = self._check_text_columns(footer.metadata, numbers)
             file = parquet.ParquetFile(
                 source, buffer_size=1 << 20, pre_buffer=False,
                 read_dictionary=fields if is_shared else (),
@@ -274,16 +276,16 @@ class TextRecords:
                         key = key.decode("utf-8", "backslashreplace")
                     yield self._record(number, text, key)
 
-    def _check_text_columns(self, footer: Any, fields: list[str]) -> bool:
+    def _check_text_columns(self, footer: Any, numbers: list[int]) -> bool:
         """Bound what columns become in memory; return whether a text of many rows is kept once.
 
         pyarrow can keep it once unless the texts are stored by what they share with the one before.
         """
         is_shared = True
-        columns = itertools.product(range(footer.num_row_groups), range(footer.num_columns))
-        for group, number in columns:
+        # other columns are not looked at: damaged statistics there would end the process
+        for group, number in itertools.product(range(footer.num_row_groups), numbers):
             stored = footer.row_group(group).column(number)
-            if stored.path_in_schema not in fields or stored.physical_type != "BYTE_ARRAY":
+            if stored.physical_type != "BYTE_ARRAY":
                 continue
             size, num_bytes = stored.total_uncompressed_size, stored.total_compressed_size
             if size > _MAX_STATED_BYTES + _MAX_COMPRESSION * num_bytes:

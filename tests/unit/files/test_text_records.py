@@ -66,3 +66,25 @@ def test_prose_is_prose(tmp_path, prose):
     assert delimiter_of(prose.splitlines()) is None
     for fields in ({}, {"text_field": "body"}):  # a folder may hold both kinds
         assert texts_of(tmp_path / "a.txt", prose, **fields) == prose.splitlines()
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_parquet_texts_may_be_stored_in_any_way_and_need_not_be_utf8(tmp_path, encoding):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    raw = arrow.array([b"one line", b"\xff\xfe", None, b"one line"], arrow.binary())
+    texts = arrow.Array.from_buffers(arrow.string(), len(raw), raw.buffers())
+    table, path = arrow.table({"text": texts, "id": list("abcd")}), tmp_path / "a.parquet"
+    options = {"column_encoding": {"text": encoding, "id": "PLAIN"}, "write_statistics": False}
+    parquet.write_table(table, path, use_dictionary=False, **options)
+    records = list(TextRecords(path, text_field="text", id_field="id"))
+    assert [record.text for record in records if isinstance(record.text, bytes)] == [
+        b"one line", b"\xff\xfe", b"one line"
+    ]  # fmt: skip
+    assert [record.key for record in records][0::3] == ["a", "d"]
+
+
+def test_a_parquet_column_of_lists_is_no_text(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"text": [["a", "b"]]}), tmp_path / "a.parquet")
+    with pytest.raises(FormatError, match=r"`?'text'.*list"):
+        list(TextRecords(tmp_path / "a.parquet", text_field="text"))

@@ -26,8 +26,6 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
-_NUM_BYTES = {"FIXED_LEN_BYTE_ARRAY": 2, "FLOAT": 4, "INT32": 4, "DOUBLE": 8, "INT64": 8}
-"""Of a number, by its type in a file; fp16 has a fixed length."""
 _KEY, _TOKENS = "key", f"{TOKENS_KEY}."
 
 
@@ -106,7 +104,9 @@ class Reader:
                 path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=texts
             )
         groups = range(self._file.num_row_groups)
-        check_growth(path, sum(map(self._num_bytes, groups)), path.stat().st_size)
+        # of columns the footer says more, but damaged statistics there would end the process
+        sizes = [self._file.metadata.row_group(k).total_byte_size for k in groups]
+        check_growth(path, sum(sizes), path.stat().st_size)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
         keyed = groups if _KEY in self._file.schema_arrow.names else ()
@@ -117,14 +117,6 @@ class Reader:
             name for name in self._file.schema_arrow.names if name not in ("id", _KEY, TOKENS_KEY)
         ]
         self._group: tuple[int, Any] | None = None
-
-    def _num_bytes(self, group: int) -> int:
-        """Return what a row group takes in memory, however its numbers are stored."""
-        footer, num_bytes = self._file.metadata.row_group(group), 0
-        for column in map(footer.column, range(footer.num_columns)):
-            numbers = _NUM_BYTES.get(column.physical_type, 0) * column.num_values
-            num_bytes += max(numbers, column.total_uncompressed_size)
-        return num_bytes
 
     def read(self, position: int) -> Sentence:
         number = int(np.searchsorted(self._ends, position, side="right"))
