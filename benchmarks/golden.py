@@ -35,7 +35,13 @@ SENTENCES = {
     "en": ["I sat by the bank of the river .", "", "The bank raised its rates , again .", "Yes ."],
     "ko": ["배를 타고 강을 건넜다.", "", "배가 고파서 사과를 먹었다.", "네."],
 }
-TAGGERS = {"pos-en": "en", "ner-en": "en", "pos-ko": "ko", "ner-ko": "ko"}
+TAGGERS = {
+    "pos-en": "en",
+    "ner-en": "en",
+    "pos-ko": "ko",
+    "ner-ko": "ko",
+    "sentiment-ko": "ko",
+}
 TASK_TEXTS = {
     "qa": "Who sat by the river ?\tMinji sat by the river .",
     "srl": "the river *sat* by the bank",

@@ -122,7 +122,7 @@ def publish_tagger(options: argparse.Namespace) -> Path:
     )  # fmt: skip
     run = TaskRun.load(result.run_dir, vectors=vectors, cache_dir=directory / "layers")
     if vectors is not None:
-        run.keep_vectors()
+        run.keep_vectors(most=recipe.get("kept_vectors"))
         run.metadata["vectors"] |= {"path": vectors.name}
     run.round_to("int8")
     run.metadata["data"] |= {"train": "train", "dev": HELD_OUT}

@@ -52,13 +52,14 @@ def pretrain(
         tokens: Words and sentence ends to read.
         valid: Held-out text; default: some sentences of the corpus.
         vocab: Vocabulary file; default: counted.
-        settings: As ``--set``: dotted names and values.
+        settings: As ``--set``: dotted names and values; none may contradict another argument.
         resume: Go on with an unfinished run.
         device: ``auto``, ``cpu`` or ``cuda``.
         workers: Processes that tokenize the text.
 
     Raises:
         InputError, ConfigError, FileExistsError, FileNotFoundError: as the command says.
+        Stopped: after Ctrl-C and a checkpoint, from which ``resume`` goes on.
     """
     with _files(output, corpus, valid) as (texts, held_out):
         pretraining.pretrain(

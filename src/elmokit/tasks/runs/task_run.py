@@ -180,12 +180,16 @@ class TaskRun:
         """Whether the run reads static vectors."""
         return self._network.static is not None
 
-    def keep_vectors(self) -> None:
+    def keep_vectors(self, *, most: int | None = None) -> None:
         """Read every static vector of the run's file, so that a saved copy needs it no longer.
 
         Without this, a run holds the vectors of its training and dev words and looks up others in
         the file. Of a fastText model only the listed words are kept, with a warning: it would make
         vectors of others, too. Call it before `round_to`, which also rounds what it read.
+
+        Args:
+            most: Keep no more than these: first those of the training and dev words, in the order
+                of the file. Others become unknown.
 
         Raises:
             InputError: if the run reads no static vectors.
@@ -199,6 +203,8 @@ class TaskRun:
                 every = self._later_words.read_all()
                 self._network.set_static(self._network.static.extended(every))
                 self._later_words = None
+            if most is not None:
+                self._network.set_static(self._network.static.first(most))
             self.metadata = self.metadata | {KEEPS_VECTORS: True}
 
     def round_to(self, dtype: Storage) -> None:
