@@ -19,6 +19,7 @@ from elmokit.vectors.static_vectors import StaticVectors, WordRows
 
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
+_LONG_ROW_BYTES = 1 << 15
 _SMALLEST, _LARGEST = 1e-12, 1e12
 """Between them are the numbers of nearly any vector; text read as float32 is outside."""
 
@@ -26,9 +27,10 @@ _SMALLEST, _LARGEST = 1e-12, 1e12
 def is_binary(head: bytes) -> bool:
     """Tell whether a word2vec header is followed by what is no row of text."""
     header, _, body = head.partition(b"\n")
-    # the last field of a long row may be cut; a row of text has two numbers, or one and a word
-    fields = body.lstrip().partition(b"\n")[0].split()
-    return _is_header(header) and bool(fields) and not any(map(_is_number, fields[-2:]))
+    row, end, _ = body.lstrip().partition(b"\n")
+    # where a long row is cut, its last number may be no number
+    fields = row.split()[: None if end or len(row) < _LONG_ROW_BYTES else -1]
+    return _is_header(header) and bool(fields) and not _is_number(fields[-1])
 
 
 def _is_header(line: bytes) -> bool:
