@@ -1,9 +1,11 @@
-"""The files of an experiment: ``results.json``, ``table.md`` and ``plot.png``."""
+"""The files of an experiment: ``results.json``, ``table.md``, ``counts.npz`` and ``plot.png``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
@@ -24,6 +26,8 @@ from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_we
 from elmokit.training.curves import new_figure, write_picture
 
 TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
+COUNTS_FILE = "counts.npz"
+"""Of each run by its id, (units, k): what a score and every p is computed from."""
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
 
@@ -81,6 +85,11 @@ def write_report(
     write_json(paths[0], results)
     with atomic_file(paths[1]) as temp_path:
         temp_path.write_text(markdown, encoding="utf-8")
+    if experiment.probe is None and findings.finished:
+        paths.append(output / COUNTS_FILE)
+        counts = {run.id: result.counts_by_unit for run, result in findings.finished}
+        with atomic_file(paths[-1]) as temp_path, temp_path.open("wb") as file:
+            np.savez_compressed(file, **counts)
     if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
         paths.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(paths))
