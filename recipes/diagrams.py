@@ -1,14 +1,14 @@
-"""The drawing of ELMo in five parts, in English and Korean: docs/images/elmo-PART-LANGUAGE.svg.
+"""Draw the pictures of the course that show numbers of the packaged models, in both languages.
 
     python recipes/diagrams.py
 
-The numbers are those of the packaged models. Forward is teal, backward orange, both together
-violet, as in the explorer. All colors are readable on light and dark pages. `lesson_diagrams.py`
-draws what single lessons of the course need besides.
+Writes elmo-char-cnn, elmo-mixture and elmo-senses in docs/images. The other pictures there have no
+numbers of a model: edit their SVG, which has an element on each line. Forward is teal, backward
+orange, both together violet, as in the explorer. All colors are readable on light and dark pages.
 """
 
+import json
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,34 +16,27 @@ import numpy as np
 import elmokit
 from elmokit.inspection.trace import WordTrace
 
-FOLDER = Path(__file__).parents[1] / "docs" / "images"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/images"
+FIRST = ROOT / "src/elmokit/web/page/static/packs/first.js"
 GRAY, TEAL, ORANGE, VIOLET, BLUE = "#7b8494", "#0f9488", "#d9730d", "#8b5cf6", "#3b82c4"
 FONT = "system-ui, 'Noto Sans', 'Noto Sans KR', 'Apple SD Gothic Neo', sans-serif"
 SENTENCES = {"en": ["They", "sat", "on", "the", "bank"], "ko": ["우리", "는", "배", "를", "타"]}
 WORDS = {"en": "bank", "ko": "배"}
+MIXTURE = "ELMo = γ · (s₀ h₀ + s₁ h₁ + s₂ h₂)"
 TEXTS = {
     "en": {
-        "begin": "begin", "end": "end", "padding": "padding", "bytes": "UTF-8 bytes",
-        "ids": "character ids = byte + 1, always 50", "embedding": "a vector for each character",
+        "embedding": "a vector for each character",
         "filters": "filters slide over the characters",
         "pooling": "max pooling: the largest answer",
         "highway": "highway", "projection": "projection", "token": "token vector x",
-        "gate": "gate", "forward": "forward LSTM", "backward": "backward LSTM", "layer": "layer {}",
-        "predicts": "softmax: which word comes next, or came before?", "plus": "+",
-        "mixture": "ELMo = γ · (s₀ h₀ + s₁ h₁ + s₂ h₂)", "task": "learned by the task",
-        "vector": "word vector of the task", "model": "task model", "answer": "answer",
-        "frozen": "biLM, frozen", "words": "words",
+        "gate": "gate", "layer": "layer {}", "task": "learned by the task",
     },
     "ko": {
-        "begin": "시작", "end": "끝", "padding": "패딩", "bytes": "UTF-8 바이트",
-        "ids": "문자 id = 바이트 + 1, 언제나 50개", "embedding": "문자마다 벡터 하나",
+        "embedding": "문자마다 벡터 하나",
         "filters": "필터가 문자열을 훑음", "pooling": "맥스 풀링: 가장 큰 반응값만",
         "highway": "하이웨이", "projection": "투영", "token": "토큰 벡터 x",
-        "gate": "게이트", "forward": "순방향 LSTM", "backward": "역방향 LSTM", "layer": "{}층",
-        "predicts": "소프트맥스: 다음 단어는, 이전 단어는?", "plus": "+",
-        "mixture": "ELMo = γ · (s₀ h₀ + s₁ h₁ + s₂ h₂)", "task": "과제에서 학습",
-        "vector": "과제의 단어 벡터", "model": "과제 모델", "answer": "답",
-        "frozen": "고정된 biLM", "words": "단어",
+        "gate": "게이트", "layer": "{}층", "task": "과제에서 학습",
     },
 }  # fmt: skip
 
@@ -121,32 +114,6 @@ class Drawing:
         (FOLDER / name).write_text("\n".join([svg, *self.parts, "</svg>"]) + "\n", encoding="utf-8")
 
 
-def characters(trace: WordTrace, words: dict[str, str], name: str) -> None:
-    """Draw a word's way into bytes and ids."""
-    sheet = Drawing(720, 190, f"{trace.word} → {' '.join(map(str, trace.raw_bytes))}")
-    num_bytes = len(trace.raw_bytes)
-    sheet.box(20, 70, 80, 46, trace.word, size=22)
-    sheet.arrow(104, 93, 146, 93)
-    sheet.text(150 + num_bytes * 29, 60, words["bytes"])
-    for place, byte in enumerate(trace.raw_bytes):
-        sheet.box(150 + place * 58, 70, 52, 46, str(byte), color=BLUE, size=17)
-    left = 150 + num_bytes * 58
-    sheet.arrow(left, 93, left + 40, 93)
-    ids = list(trace.char_ids[: num_bytes + 4])
-    names = [words["begin"], *[""] * num_bytes, words["end"], "", ""]
-    width = min(46, (700 - left - 60) / len(ids) - 3)
-    for place, (number, label) in enumerate(zip(ids, names, strict=True)):
-        x = left + 46 + place * (width + 3)
-        is_byte = 0 < place <= num_bytes
-        sheet.box(x, 70, width, 46, str(number), color=BLUE if is_byte else GRAY, size=13)
-        sheet.text(x + width / 2, 134, label, size=11)
-    sheet.text(left + 46 + (len(ids) - 1) * (width + 3), 134, words["padding"], size=11)
-    sheet.text(706, 98, "…")
-    sheet.text((left + 46 + 700) / 2, 160, words["ids"])
-    sheet.text((left + 46 + 700) / 2, 60, "<BOW> … <EOW> <PAD>", size=12)
-    sheet.save(name)
-
-
 def char_cnn(trace: WordTrace, words: dict[str, str], name: str) -> None:
     """Draw filters, their maxima, the highway and the projection."""
     sheet = Drawing(720, 330, f"{words['filters']} → {words['token']}")
@@ -182,38 +149,9 @@ def char_cnn(trace: WordTrace, words: dict[str, str], name: str) -> None:
     sheet.save(name)
 
 
-def two_lstms(sentence: list[str], words: dict[str, str], name: str) -> None:
-    """Draw the layers of both directions over a sentence."""
-    sheet = Drawing(720, 330, f"{words['forward']}, {words['backward']}")
-    places = [170 + number * 108 for number in range(5)]
-    sheet.text(360, 22, words["predicts"], size=13)
-    for x, word in zip(places, sentence, strict=True):
-        sheet.text(x, 312, word, size=16, bold=True)
-        sheet.box(x - 34, 262, 68, 26, "x", size=13)
-        for number, y in enumerate((196, 76)):
-            sheet.box(x - 44, y, 42, 30, f"→h{'₁₂'[number]}", color=TEAL, size=13)
-            sheet.box(x + 2, y + 26, 42, 30, f"←h{'₁₂'[number]}", color=ORANGE, size=13)
-        sheet.arrow(x - 23, 261, x - 23, 228, color=TEAL)
-        sheet.arrow(x - 23, 195, x - 23, 108, color=TEAL)
-        sheet.arrow(x + 23, 261, x + 23, 254, color=ORANGE)
-        sheet.arrow(x + 23, 221, x + 23, 134, color=ORANGE)
-        sheet.arrow(x - 23, 75, x - 23, 40, color=TEAL)
-        sheet.arrow(x + 23, 101, x + 23, 40, color=ORANGE)
-    for left, right in pairwise(places):
-        for y in (196, 76):
-            sheet.arrow(left - 1, y + 15, right - 46, y + 15, color=TEAL)
-            sheet.arrow(right + 1, y + 41, left + 46, y + 41, color=ORANGE)
-    for number, y in ((1, 196), (2, 76)):
-        sheet.text(14, y + 40, words["layer"].format(number), anchor="start", size=12)
-    sheet.text(14, 280, words["layer"].format(0), anchor="start", size=12)
-    sheet.text(14, 60, words["forward"], color=TEAL, anchor="start", size=12, bold=True)
-    sheet.text(14, 44, words["backward"], color=ORANGE, anchor="start", size=12, bold=True)
-    sheet.save(name)
-
-
 def mixture(trace: WordTrace, words: dict[str, str], name: str) -> None:
     """Draw the sum of a word's layers."""
-    sheet = Drawing(720, 250, words["mixture"])
+    sheet = Drawing(720, 250, MIXTURE)
     for index, layer in enumerate(trace.layers):
         y = 24 + (2 - index) * 58
         sheet.text(20, y + 14, words["layer"].format(index), anchor="start")
@@ -230,44 +168,52 @@ def mixture(trace: WordTrace, words: dict[str, str], name: str) -> None:
     sheet.arrow(636, 92, 664, 92, color=VIOLET)
     sheet.text(692, 97, "ELMo", color=VIOLET, bold=True)
     sheet.text(610, 152, f"s, γ: {words['task']}", size=12)
-    sheet.text(360, 226, words["mixture"], color=VIOLET, size=17, bold=True)
+    sheet.text(360, 226, MIXTURE, color=VIOLET, size=17, bold=True)
     sheet.save(name)
 
 
-def task(sentence: list[str], words: dict[str, str], name: str) -> None:
-    """Draw how a task model reads ELMo beside its own word vectors."""
-    sheet = Drawing(720, 230, f"[x; ELMo] → {words['model']}")
-    for x in (135, 357):
-        sheet.text(x, 200, " ".join(sentence), size=15, bold=True)
-    sheet.box(40, 110, 190, 46, words["frozen"], color=VIOLET)
-    sheet.arrow(135, 182, 135, 158)
-    sheet.arrow(135, 109, 135, 72, color=VIOLET)
-    sheet.box(40, 30, 190, 40, "Σ s h · γ", color=VIOLET, size=15)
-    sheet.box(262, 110, 190, 46, words["vector"], size=13)
-    sheet.arrow(357, 182, 357, 158)
-    sheet.arrow(232, 50, 258, 50, color=VIOLET)
-    sheet.arrow(357, 109, 357, 72)
-    sheet.box(262, 30, 190, 40, "[x ; ELMo]", size=15)
-    sheet.arrow(454, 50, 484, 50)
-    sheet.box(488, 30, 120, 40, words["model"], color=BLUE)
-    sheet.arrow(610, 50, 636, 50, color=GRAY)
-    sheet.text(668, 55, words["answer"], bold=True)
-    sheet.text(548, 92, words["task"], size=12)
+def senses(language: str, words: dict[str, str], name: str) -> None:
+    """Draw the vectors of one word in three sentences, layer by layer."""
+    entry = json.loads(FIRST.read_text(encoding="utf-8").partition("=")[2])[language]
+    sheet = Drawing(430, 350, " / ".join(one["text"] for one in entry["sentences"]))
+    colors = (TEAL, TEAL, ORANGE)
+    for number, (one, color) in enumerate(zip(entry["sentences"], colors, strict=True)):
+        y = 40 + number * 48
+        sheet.box(16, y - 20, 28, 28, str(number + 1), color=color)
+        sheet.text(54, y, one["text"], anchor="start", size=15)
+        sheet.text(54, y + 18, one["sense"][language], anchor="start", size=12, color=color)
+    places = np.stack([_triangle(cosines) for cosines in entry["cosines"]])  # (L, 3, 2)
+    places *= 46 / np.abs(places).max()
+    for layer, points in enumerate(places):
+        x = 75 + layer * 140
+        sheet.box(x - 65, 172, 130, 138)
+        sheet.text(x, 336, words["layer"].format(layer), color=VIOLET, bold=True)
+        if np.abs(points).max() < 0.5:
+            sheet.dot(x, 241, "1 2 3", color=VIOLET, radius=20)
+            continue
+        for number in (2, 1, 0):
+            dx, dy = points[number]
+            sheet.dot(x + dx, 241 + dy, str(number + 1), color=colors[number])
     sheet.save(name)
+
+
+def _triangle(cosines: list[float]) -> np.ndarray:
+    """Return three points (3, 2) as far apart as unit vectors with the cosines 1-2, 1-3 and 2-3."""
+    a, b, c = (np.sqrt(max(0.0, 2 - 2 * one)) for one in cosines)
+    x = (a * a + b * b - c * c) / (2 * b) if b else 0.0
+    points = np.array([[0.0, 0.0], [x, -np.sqrt(max(0.0, a * a - x * x))], [b, 0.0]])
+    return points - points.mean(axis=0)
 
 
 def main() -> None:
     """Draw all parts in both languages."""
-    FOLDER.mkdir(exist_ok=True)
     for language, words in TEXTS.items():
         sentence = SENTENCES[language]
         model = elmokit.load_model(language)
         trace = elmokit.trace(model, sentence, word=sentence.index(WORDS[language]))
-        characters(trace, words, f"elmo-characters-{language}.svg")
         char_cnn(trace, words, f"elmo-char-cnn-{language}.svg")
-        two_lstms(sentence, words, f"elmo-two-lstms-{language}.svg")
         mixture(trace, words, f"elmo-mixture-{language}.svg")
-        task(sentence, words, f"elmo-task-{language}.svg")
+        senses(language, words, f"elmo-senses-{language}.svg")
 
 
 if __name__ == "__main__":
