@@ -98,10 +98,8 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
             return answer["seconds"]
 
         measured = [one for one in programs if programs[one].script == "ours" or not is_corpus]
-        seconds = alternate(
-            {one: lambda one=one: run(one) for one in measured},
-            repeats=options.repeats or PRESETS[options.preset]["repeats"],
-        )
+        repeats = options.repeats or PRESETS[options.preset]["repeats"]
+        seconds = alternate(measured, run, repeats=repeats)
         tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
         cells[name] = {**compare_speeds(seconds, tokens=tokens, ours=list(OURS)), "peak_mb": peaks}
         print(f"{shape}, {name}: {cells[name]['ratios']}", file=sys.stderr, flush=True)

@@ -91,8 +91,7 @@ def measure_shape(
 
     first = {name: ask(name, 0.0, 1) for name in programs}
     seconds = alternate(
-        {name: lambda name=name: ask(name, dropout, plan.steps)["seconds"] for name in programs},
-        repeats=options.repeats,
+        programs, lambda name: ask(name, dropout, plan.steps)["seconds"], repeats=options.repeats
     )
     tokens = plan.batch_size * UNROLL_STEPS * plan.steps
     return {
