@@ -29,6 +29,16 @@ def new_parser(doc: str | None) -> argparse.ArgumentParser:
     )
 
 
+def comparison_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with what the comparisons with other programs share."""
+    parser = new_parser(doc)
+    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
+    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser
+
+
 def model_folder(shape: str) -> Path:
     """Return a folder with ``options.json``, ``weights.hdf5`` and our ``model``; made if absent."""
     from dataclasses import replace
