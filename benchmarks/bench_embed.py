@@ -17,7 +17,6 @@ Throughput counts words and the two boundaries of each sentence.
 import argparse
 import sys
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from common import (
     Sentence,
     alternate,
     compare_speeds,
+    comparison_parser,
     model_folder,
-    new_parser,
     print_result,
     read_text,
     text_metadata,
@@ -98,10 +97,8 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
             return answer["seconds"]
 
         measured = [one for one in programs if programs[one].script == "ours" or not is_corpus]
-        seconds = alternate(
-            {one: lambda one=one: run(one) for one in measured},
-            repeats=options.repeats or PRESETS[options.preset]["repeats"],
-        )
+        repeats = options.repeats or PRESETS[options.preset]["repeats"]
+        seconds = alternate(measured, run, repeats=repeats)
         tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
         cells[name] = {**compare_speeds(seconds, tokens=tokens, ours=list(OURS)), "peak_mb": peaks}
         print(f"{shape}, {name}: {cells[name]['ratios']}", file=sys.stderr, flush=True)
@@ -110,17 +107,13 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
 
 
 def main() -> None:
-    parser = new_parser(__doc__)
+    parser = comparison_parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, default="full")
     parser.add_argument("--shapes", nargs="+", choices=SHAPES)
     parser.add_argument("--batches", nargs="+", type=int, help="sentences of a call")
     parser.add_argument("--sentences", type=int, help="sentences of a run")
     parser.add_argument("--no-corpus", dest="corpus", action="store_false")
-    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
-    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
     parser.add_argument("--sorted", action="store_true", help="sentences by length for everyone")
-    parser.add_argument("--repeats", type=int)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--make-environments", action="store_true")
     options = parser.parse_args()
     if options.make_environments:

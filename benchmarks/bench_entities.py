@@ -48,8 +48,7 @@ def main() -> None:
         tags[precision] = [tag for _, tags_of_one in answers for tag in tags_of_one]
         return seconds
 
-    runs = {name: lambda name=name: tag(name) for name in options.precisions}
-    seconds = alternate(runs, repeats=options.repeats)
+    seconds = alternate(options.precisions, tag, repeats=options.repeats)
     num_words = sum(map(len, sentences))
     speeds = {name: spread([num_words / one for one in times]) for name, times in seconds.items()}
     results: dict[str, Any] = {

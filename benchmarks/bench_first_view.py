@@ -1,20 +1,18 @@
 """How soon the explorer shows one word with several vectors that move, from loopback.
 
-    python benchmarks/bench_first_view.py [--repeats 9] [--language en] [--urls URL …]
+    python benchmarks/bench_first_view.py [--repeats 9] [--language en]
 
 Every visit has a Chromium of its own with an empty profile, and counts from the start of the
 navigation. ``seen`` is the first frame with the three points of the word in the figure, ``moved``
 the first frame in which one of them has moved, ``ready`` the first in which the model is open. A
-frame counts once it has been handed to the compositor. Without --urls the packaged models are
-served by `elmokit explore`; several pages are visited in turn. Needs Playwright and a Chromium.
+frame counts once it has been handed to the compositor. Needs Playwright and a Chromium.
 """
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from common import new_parser, print_result, spread
+from common import listening, new_parser, print_result, spread
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -61,29 +59,14 @@ def main() -> None:
     parser = new_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--language", default="en")
-    parser.add_argument("--urls", nargs="+", default=[])
     options = parser.parse_args()
-    server, urls = None, options.urls
-    if not urls:
-        command = [sys.executable, "-m", "elmokit", "explore", "--port", "0"]
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        urls = [next(line for line in server.stderr or () if line.startswith("http")).split()[0]]
-    visits: dict[str, list[dict[str, float]]] = {url: [] for url in urls}
-    with sync_playwright() as driver:
-        for done in range(1 + options.repeats):
-            for url in urls:
-                times = visit(driver, url, options.language)
-                visits[url] += [times] if done else []  # the first warms the disk
-    if server is not None:
-        server.terminate()
+    with listening("explore") as url, sync_playwright() as driver:
+        visits = [visit(driver, url, options.language) for _ in range(1 + options.repeats)]
     results = {
-        url if options.urls else "explore": {
-            event: spread([round(times[event], 3) for times in own])
-            for event in ("seen", "moved", "ready")
-        }
-        for url, own in visits.items()
+        event: spread([round(times[event], 3) for times in visits[1:]])  # the first warms the disk
+        for event in ("seen", "moved", "ready")
     }
-    print_result("first view", {"repeats": options.repeats, "language": options.language}, results)
+    print_result("first view", vars(options), results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """int8 embedding beside the int8 products that oneDNN computes for the same network.
 
-    python benchmarks/bench_int8.py [--shapes small original] [--sentences 64] [--rounds 9]
+    python benchmarks/bench_int8.py [--rounds 9]
 
 Both work on one thread, in turns, and the processor time of the thread counts, so that other
 programs disturb little. ``share`` is the time that oneDNN (`torch.ops.onednn.qlinear_pointwise`)
@@ -11,23 +11,17 @@ Without matrix instructions for int8 the figure says nothing.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from common import (
-    SHAPES,
-    model_folder,
-    new_parser,
-    print_result,
-    read_text,
-    spread,
-    text_metadata,
-)
+from common import model_folder, new_parser, print_result, read_text, spread, text_metadata
 
 import elmokit
 
 ROWS = (64, 256, 1024)
+NUM_SENTENCES = 64
 
 
 def product(outer: int, inner: int, rows: int) -> Callable[[], Any]:
@@ -49,11 +43,10 @@ def seconds_of(call: Callable[[], Any]) -> float:
 
 def matrices(model: elmokit.PretrainedBiLM, tokens: int, words: int) -> dict[tuple[int, int], int]:
     """Return the shapes of the network's int8 matrices, and how many rows each multiplies."""
-    rows: dict[tuple[int, int], int] = {}
+    rows: Counter[tuple[int, int]] = Counter()
     for name, parameter in model.named_parameters():
         if parameter.ndim == 2 and "embedding" not in name and "softmax" not in name:
-            shape = (len(parameter), len(parameter[0]))
-            rows[shape] = rows.get(shape, 0) + (words if "token_encoder" in name else tokens)
+            rows[tuple(parameter.shape)] += words if "token_encoder" in name else tokens
     return rows
 
 
@@ -89,13 +82,11 @@ def measure(shape: str, sentences: list[list[str]], rounds: int) -> dict[str, An
 def main() -> None:
     """Measure and print."""
     parser = new_parser(__doc__)
-    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["small", "original"])
-    parser.add_argument("--sentences", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
+    rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    sentences = read_text(None)[: options.sentences]
-    results = {shape: measure(shape, sentences, options.rounds) for shape in options.shapes}
+    sentences = read_text(None)[:NUM_SENTENCES]
+    results = {shape: measure(shape, sentences, rounds) for shape in ("small", "original")}
     print_result("int8", text_metadata(sentences, None), results)
 
 

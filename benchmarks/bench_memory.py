@@ -16,16 +16,6 @@ import numpy as np
 from common import model_folder, new_parser, print_result, run_measured
 
 FACTOR, MAX_GROWTH = 8, 1.10
-LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
-
-
-def spell(rank: int) -> str:
-    """Return the word of a frequency rank: frequent words are short."""
-    letters = []
-    while rank > 0:
-        rank, letter = divmod(rank, len(LETTERS))
-        letters.append(LETTERS[letter])
-    return "".join(letters)
 
 
 def write_text(path: Path, *, num_words: int) -> None:
@@ -35,7 +25,8 @@ def write_text(path: Path, *, num_words: int) -> None:
         while num_words > 0:
             length = min(num_words, int(random.integers(1, 46)))
             ranks = random.zipf(1.25, length) % 10**7 + 1
-            file.write(" ".join(spell(int(rank)) for rank in ranks) + "\n")
+            # a word is its rank, so frequent words are short
+            file.write(" ".join(np.base_repr(rank, 36) for rank in ranks.tolist()) + "\n")
             num_words -= length
 
 

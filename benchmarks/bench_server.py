@@ -28,12 +28,21 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
-from common import alternate, new_parser, print_result, read_text, speed_ratio, text_metadata
+from common import (
+    alternate,
+    listening,
+    new_parser,
+    print_result,
+    read_text,
+    speed_ratio,
+    text_metadata,
+)
 
 NUM_CLIENTS = 64
-NUM_REQUESTS, OVERLOAD = 18, 3
+NUM_REQUESTS, OVERLOAD, LIMIT_SECONDS = 18, 3, 10.0
 LONG_WORDS, SHORT_WORDS = 2000, 6
 NUM_LONG_CLIENTS, NUM_SHORT_CLIENTS = 16, 4
 LARGE = ("--max-texts", "100000", "--max-words", "100000")
@@ -149,16 +158,9 @@ def summary(answers: Iterable[Answer]) -> dict[str, Any]:
 
 @contextmanager
 def served(model: str, *options: str) -> Iterator[int]:
-    """Start `elmokit serve` with one thread on a free port, which is yielded."""
-    command = [sys.executable, "-m", "elmokit", "serve", "-m", model, "--port", "0"]
-    command += ["--threads", "1", *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            line = next(line for line in process.stderr if line.startswith("http://"))
-            yield int(line.split("/")[2].rpartition(":")[2])
-        finally:
-            process.terminate()
+    """Start `elmokit serve` with one thread, and yield its port."""
+    with listening("serve", "-m", model, "--threads", "1", *options) as address:
+        yield urlsplit(address).port or 0
 
 
 def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
@@ -179,7 +181,8 @@ def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
             assert {status for status, _ in answers} == {200}
             return time.perf_counter() - begun
 
-        clock = alternate({"server": clients, "one call": one_call}, repeats=options.repeats)
+        programs = {"server": clients, "one call": one_call}
+        clock = alternate(programs, lambda name: programs[name](), repeats=options.repeats)
         alone.stdin.close()
         per_second = len(texts) / median(clock["server"])
         return {
@@ -201,9 +204,9 @@ def overload(options: argparse.Namespace, words: Iterator[str]) -> dict[str, Any
     with served(options.model, *LARGE) as port:
         in_turn(port, [request(2000)], num_clients=1)
         ((_, seconds),) = in_turn(port, [request(20_000)], num_clients=1)
-    num_words = int(OVERLOAD * 20_000 / seconds * options.limit / NUM_REQUESTS)
+    num_words = int(OVERLOAD * 20_000 / seconds * LIMIT_SECONDS / NUM_REQUESTS)
     requests = [request(num_words) for _ in range(NUM_REQUESTS)]
-    with served(options.model, "--timeout", str(options.limit), *LARGE) as port:
+    with served(options.model, "--timeout", str(LIMIT_SECONDS), *LARGE) as port:
         answers = in_turn(port, requests, num_clients=NUM_REQUESTS)
     # a text of 2,000 words cannot be divided
     sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
@@ -227,7 +230,6 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0, help="of parts 3 and 5")
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds, of part 4")
     parser.add_argument("--only", choices=["capacity", "overload"], help="parts 1–3 or 4–5")
     options = parser.parse_args()
     sentences = read_text(options.text)[: options.sentences]

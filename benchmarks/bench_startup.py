@@ -1,10 +1,10 @@
 """How long a fresh process takes until its first answer: vectors, entities, `elmokit --help`.
 
-    python benchmarks/bench_startup.py [MODEL] [--shapes tiny original] [--repeats 7]
+    python benchmarks/bench_startup.py [--shapes tiny original] [--repeats 7]
     python benchmarks/bench_startup.py --packaged [--python /path/to/venv/bin/python]
 
-Without MODEL random models of these shapes are made in the cache folder; `original` is the released
-4096 model, ``help`` needs none. --packaged measures what is in the package instead: `en`, `ner-en`,
+Random models of these shapes are made in the cache folder; `original` is the released 4096 model,
+``help`` needs none. --packaged measures what is in the package instead: `en`, `ner-en`,
 `ko`, and beside the last Kiwi alone, which takes the most of it; ``numpy`` is its import, the least
 that any of them takes. --python is the interpreter of an environment that has elmokit, such as one
 without PyTorch. ``process`` is the whole process with interpreter and imports; ``load`` is the call
@@ -15,7 +15,6 @@ Runs take turns; the first, which warms the disk, does not count.
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from common import SHAPES, alternate, model_folder, new_parser, print_result, run_measured, spread
@@ -47,7 +46,6 @@ def rounded(seconds: list[float]) -> dict[str, float]:
 
 def main() -> None:
     parser = new_parser(__doc__)
-    parser.add_argument("model", nargs="?", type=Path)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["tiny", "original"])
     parser.add_argument("--precisions", nargs="+", default=["fp32"])
     parser.add_argument("--packaged", action="store_true")
@@ -56,18 +54,15 @@ def main() -> None:
     options = parser.parse_args()
     commands: dict[str, list[str]] = {"help": ["-m", "elmokit", "--help"]}
     if options.packaged:
-        models: dict[str, Path | str] = {name: name for name in ("en", "ner-en", "ko")}
+        models = {name: name for name in ("en", "ner-en", "ko")}
         commands["numpy"] = ["-c", "import numpy"]
-        kiwi = f"from kiwipiepy import Kiwi; Kiwi().tokenize({KOREAN!r})"
-        commands["kiwi"] = ["-c", kiwi]
-    elif options.model is not None:
-        models = {options.model.name: options.model}
+        commands["kiwi"] = ["-c", f"from kiwipiepy import Kiwi; Kiwi().tokenize({KOREAN!r})"]
     else:
-        models = {shape: model_folder(shape) / "model" for shape in options.shapes}
+        models = {shape: str(model_folder(shape) / "model") for shape in options.shapes}
     for name, model in models.items():
         for precision in options.precisions:
             text = KOREAN if name == "ko" else "I sat by the bank ."
-            commands[f"{name} {precision}"] = ["-c", LOAD, str(model), precision, text]
+            commands[f"{name} {precision}"] = ["-c", LOAD, model, precision, text]
     said: dict[str, list[list[float]]] = {name: [] for name in commands}
 
     def run(name: str) -> float:
@@ -77,9 +72,7 @@ def main() -> None:
             said[name].append(json.loads(done.stdout))
         return done.seconds
 
-    seconds = alternate(
-        {name: lambda name=name: run(name) for name in commands}, repeats=options.repeats
-    )
+    seconds = alternate(commands, run, repeats=options.repeats)
     results: dict[str, Any] = {}
     for name in commands:
         results[name] = {"process": rounded(seconds[name])}

@@ -24,7 +24,7 @@ from common import (
     Sentence,
     alternate,
     compare_speeds,
-    new_parser,
+    comparison_parser,
     print_result,
     read_text,
     text_metadata,
@@ -91,8 +91,7 @@ def measure_shape(
 
     first = {name: ask(name, 0.0, 1) for name in programs}
     seconds = alternate(
-        {name: lambda name=name: ask(name, dropout, plan.steps)["seconds"] for name in programs},
-        repeats=options.repeats,
+        programs, lambda name: ask(name, dropout, plan.steps)["seconds"], repeats=options.repeats
     )
     tokens = plan.batch_size * UNROLL_STEPS * plan.steps
     return {
@@ -104,13 +103,10 @@ def measure_shape(
 
 
 def main() -> None:
-    parser = new_parser(__doc__)
+    parser = comparison_parser(__doc__)
     parser.add_argument("--preset", choices=PRESETS, default="full")
     parser.add_argument("--shapes", nargs="+", choices=PLANS)
-    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
-    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.set_defaults(repeats=5)
     options = parser.parse_args()
     text, results = read_text(options.text), {}
     for shape in options.shapes or PRESETS[options.preset]:

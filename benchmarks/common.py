@@ -8,7 +8,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from importlib.metadata import version
 from importlib.resources import files
@@ -26,6 +27,16 @@ def new_parser(doc: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+
+
+def comparison_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser with what the comparisons with other programs share."""
+    parser = new_parser(doc)
+    parser.add_argument("--only", nargs="+", help="programs whose name has one of these parts")
+    parser.add_argument("--text", type=Path, help="tokenized, a sentence a line")
+    parser.add_argument("--repeats", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser
 
 
 def model_folder(shape: str) -> Path:
@@ -75,17 +86,14 @@ def text_metadata(sentences: Sequence[Sentence], path: Path | None) -> dict[str,
 
 
 def alternate(
-    programs: Mapping[str, Callable[[], float]], *, repeats: int
+    names: Iterable[str], run: Callable[[str], float], *, repeats: int
 ) -> dict[str, list[float]]:
     """Run programs in turn, A B C A B C …, so that a slow minute of the machine hits all alike.
 
-    Each returns the seconds of a run. The first turn warms up and does not count.
+    ``run`` returns the seconds of a run. The first turn warms up and does not count.
     """
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
-    for _ in range(1 + repeats):
-        for name, run in programs.items():
-            seconds[name].append(run())
-    return {name: times[1:] for name, times in seconds.items()}
+    turns = [{name: run(name) for name in names} for _ in range(1 + repeats)]
+    return {name: [turn[name] for turn in turns[1:]] for name in names}
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -106,10 +114,7 @@ def compare_speeds(
 ) -> dict[str, Any]:
     """Return every program's tokens a second, and how many times as fast as others each of ours is.
 
-    Args:
-        seconds: Of the runs of every program.
-        tokens: Of a run.
-        ours: The programs of ours.
+    ``seconds`` and ``tokens`` are those of each run, ``ours`` the programs of ours.
     """
     return {
         "tokens": tokens,
@@ -152,6 +157,18 @@ def run_measured(command: Sequence[str | Path], **options: Any) -> Measured:
         raise RuntimeError(f"exit code {process.returncode}: {' '.join(map(str, command))}")
     unit = 1 if sys.platform == "darwin" else 1024
     return Measured(time.perf_counter() - start, usage.ru_maxrss * unit, stdout)
+
+
+@contextmanager
+def listening(*words: str) -> Iterator[str]:
+    """Start `elmokit serve` or `elmokit explore` on a free port; yield its address."""
+    command = [sys.executable, "-m", "elmokit", *words, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            yield next(line for line in process.stderr if line.startswith("http")).split()[0]
+        finally:
+            process.terminate()
 
 
 def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:

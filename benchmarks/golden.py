@@ -35,13 +35,7 @@ SENTENCES = {
     "en": ["I sat by the bank of the river .", "", "The bank raised its rates , again .", "Yes ."],
     "ko": ["배를 타고 강을 건넜다.", "", "배가 고파서 사과를 먹었다.", "네."],
 }
-TAGGERS = {
-    "pos-en": "en",
-    "ner-en": "en",
-    "pos-ko": "ko",
-    "ner-ko": "ko",
-    "sentiment-ko": "ko",
-}
+TAGGERS = ("pos-en", "ner-en", "pos-ko", "ner-ko", "sentiment-ko")
 TASK_TEXTS = {
     "qa": "Who sat by the river ?\tMinji sat by the river .",
     "srl": "the river *sat* by the bank",
@@ -202,8 +196,8 @@ def looking(place: Place) -> Answers:
 
 def taggers(place: Place) -> Answers:
     """Predictions of the packaged taggers."""
-    for name, language in TAGGERS.items():
-        text = "\n".join(filter(None, SENTENCES[language]))
+    for name in TAGGERS:
+        text = "\n".join(filter(None, SENTENCES[name[-2:]]))
         yield f"predict {name}", place.facts("predict", name, "-", text=text)
 
 

@@ -70,24 +70,20 @@ class Outcome:
     findings: list[str] = field(default_factory=list)
 
 
-def digests(run: Path, *names: str) -> Signature:
+def digests(*paths: Path) -> Signature:
     """Hash files."""
-    return {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in names}
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def pretrained(run: Path) -> Signature:
     """Weights, vocabulary, and the losses of every step."""
     rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     losses = {row["step"]: row["loss"] for row in rows if "loss" in row}
-    return {"losses": losses, **digests(run, "model.safetensors", "vocab.txt")}
+    return {"losses": losses, **digests(run / "model.safetensors", run / "vocab.txt")}
 
 
 def trained(run: Path) -> Signature:
-    return digests(run, "model.safetensors", "task.json")
-
-
-def counted(path: Path) -> Signature:
-    return digests(path.parent, path.name)
+    return digests(run / "model.safetensors", run / "task.json")
 
 
 def embedded(path: Path) -> Signature:
@@ -112,7 +108,7 @@ def word_vectors(path: Path) -> Signature:
     """The file of vectors, and its metadata without the time."""
     metadata = json.loads(path.with_name(f"{path.name}.json").read_text())
     del metadata["seconds"]
-    return {"metadata": metadata, **counted(path)}
+    return {"metadata": metadata, **digests(path)}
 
 
 def jobs(folder: Path) -> list[Job]:
@@ -150,7 +146,7 @@ def jobs(folder: Path) -> list[Job]:
         Job("train", (*task, "--set", "train.epochs=3"), "run", trained),
         Job("experiment", tables, "figure1", results, "results.json", grows=True),
         Job("vectors", vectors, "v.bin", word_vectors, again="--overwrite"),
-        Job("vocab", ("vocab", text), "vocab.txt", counted, again="--overwrite"),
+        Job("vocab", ("vocab", text), "vocab.txt", digests, again="--overwrite"),
     ]  # fmt: skip
 
 

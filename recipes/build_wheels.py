@@ -3,7 +3,6 @@
     python recipes/build_wheels.py dist                            # Linux, x86-64
     python recipes/build_wheels.py dist --platform all
     python recipes/build_wheels.py dist --platform macos-aarch64 --platform windows-x86_64
-    python recipes/build_wheels.py dist --without-models
 
 The libraries are called through ctypes, so one wheel serves every Python version of its platform.
 Needs pip and, as the only compiler, zig (``pip install ziglang``), which brings the C libraries of
@@ -40,7 +39,6 @@ from elmokit.version import __version__
 LIBRARIES = ("inference", "training")
 ROOT = Path(__file__).parents[1]
 FOLDER = "elmokit/kernels/prebuilt"
-MODELS = ("elmokit/data/models/", "elmokit/data/taggers/")
 LINKED = {
     "compiler-rt": "Apache-2.0 WITH LLVM-exception",
     "mingw-w64": "ZPL-2.1 AND MIT",  # Windows only: its C runtime and threads
@@ -142,9 +140,7 @@ def bill_of_materials(target: Platform, files: dict[str, bytes]) -> bytes:
     return json.dumps(document, indent=1).encode()
 
 
-def add_kernels(
-    plain: Path, out: Path, target: Platform, files: dict[str, bytes], *, models: bool
-) -> Path:
+def add_kernels(plain: Path, out: Path, target: Platform, files: dict[str, bytes]) -> Path:
     """Write a wheel with the files of ``plain`` and the compiled libraries."""
     path = out / plain.name.replace("none-any", f"none-{target.tag}")
     record: list[tuple[str, str, int | str]] = []
@@ -164,7 +160,7 @@ def add_kernels(
                 text = content.decode().replace("Is-Purelib: true", "Is-Purelib: false")
                 tag = re.sub(r"^(Tag: \S+-none-)any$", rf"\g<1>{target.tag}", text, flags=re.M)
                 add(name, tag.encode())
-            elif name != record_name and (models or not name.startswith(MODELS)):
+            elif name != record_name:
                 add(name, content)
         for name, content in sorted(files.items()):
             add(f"{FOLDER}/{name}", content)
@@ -182,7 +178,6 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path, help="folder for the wheels")
     parser.add_argument("--platform", action="append", choices=[*PLATFORMS, "all"])
-    parser.add_argument("--without-models", action="store_true", help="models and taggers")
     options = parser.parse_args()
     names = options.platform or ["linux-x86_64"]
     options.out.mkdir(parents=True, exist_ok=True)
@@ -192,8 +187,7 @@ def main() -> None:
         (plain,) = Path(folder).glob("*.whl")
         for name in PLATFORMS if "all" in names else names:
             target = PLATFORMS[name]
-            files = compile_kernels(target)
-            path = add_kernels(plain, options.out, target, files, models=not options.without_models)
+            path = add_kernels(plain, options.out, target, compile_kernels(target))
             print(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -7,14 +7,14 @@ dev files never. A paragraph a line, a blank line between folders.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 
-import fsspec
-
 from elmokit.files.atomic import atomic_file
+from elmokit.files.lines import numbered_lines
+from elmokit.tasks.formats.conll import read_blocks
+from elmokit.tasks.formats.reading import find_split, read_records
+from elmokit.tasks.qa import paragraphs_of
 
 PAIRS = ("premise", "hypothesis")
 JSON_LINES = {
@@ -32,35 +32,26 @@ TOKENS = ("ner-en-btc", "ner-en-wnut17")
 
 def texts(data: Path) -> Iterator[str]:
     """Yield the paragraphs, each once, with an empty one after each folder."""
-    for article in json.loads("\n".join(lines(data / "squad-v1.1")))["data"]:
-        for paragraph in article["paragraphs"]:
-            yield paragraph["context"]
-            yield from (question["question"] for question in paragraph["qas"])
+    for unit in paragraphs_of(find_split(data / "squad-v1.1", "train")).units:
+        (paragraph,) = unit["paragraphs"]
+        yield paragraph["context"]
+        yield from (question["question"] for question in paragraph["qas"])
     yield ""
     for folder, fields in JSON_LINES.items():
         seen = set[str]()
-        for line in lines(data / folder):
-            record = json.loads(line)
-            new = {record[field] for field in fields} - seen
+        for record in read_records(find_split(data / folder, "train")):
+            new = {record.fields[field] for field in fields} - seen
             yield from sorted(new)
             seen |= new
         yield ""
-    for line in lines(data / "ud-en-ewt"):
+    for _, line in numbered_lines(find_split(data / "ud-en-ewt", "train")):
         if line.startswith("# text = "):
             yield line.removeprefix("# text = ")
-    for folder in TOKENS:  # a blank line ends a sentence
+    for folder in TOKENS:
         yield ""
-        for is_word, rows in groupby(lines(data / folder), key=bool):
-            if is_word:
-                yield " ".join(row.split("\t")[0] for row in rows)
+        for rows in read_blocks(find_split(data / folder, "train")):
+            yield " ".join(row.fields[0] for row in rows)
     yield ""
-
-
-def lines(folder: Path) -> Iterator[str]:
-    """Yield the lines of the folder's training file."""
-    (path,) = folder.glob("*train*")
-    with fsspec.open(str(path), "rt", compression="infer", encoding="utf-8", newline="\n") as file:
-        yield from (line.rstrip("\n") for line in file)
 
 
 def main() -> None:
@@ -71,9 +62,9 @@ def main() -> None:
     words = 0
     with atomic_file(options.output) as path, path.open("w", encoding="utf-8") as file:
         for text in texts(options.data):
-            one_line = " ".join(text.split())
-            words += len(one_line.split())
-            file.write(one_line + "\n")
+            one_line = text.split()
+            words += len(one_line)
+            file.write(" ".join(one_line) + "\n")
     print(f"{words:,} words")
 
 

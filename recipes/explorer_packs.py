@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from elmokit.errors import FormatError
 from elmokit.experiments.tables import NOTHING
@@ -124,12 +125,7 @@ def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]
         sentences.append({"text": text, **place, "sense": labels[sense]})
     layers = elmokit.Embedder(model, device="cpu").embed([one["words"] for one in sentences])
     at = [states[:, one["index"]] for states, one in zip(layers, sentences, strict=True)]
-    vectors = np.stack(at, axis=1)  # (L, 3, 2D)
-    units = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
-    cosines = np.einsum("lid,ljd->lij", units, units)
-    pairs = [
-        [round(float(layer[i, j]), 4) for i, j in ((0, 1), (0, 2), (1, 2))] for layer in cosines
-    ]
+    pairs = [(1 - pdist(vectors, "cosine")).round(4).tolist() for vectors in zip(*at, strict=True)]
     made_with = {"name": language, "hash": model.model_hash()}
     return {
         "word": word, "model": made_with, "sentences": sentences, "cosines": pairs,

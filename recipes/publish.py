@@ -165,11 +165,8 @@ def divide(
 
     Consecutive sentences stay together in blocks, so that documents mostly do.
     """
-    corpus, size, num_held_out = (
-        find_task(task).divide(source),
-        recipe.get("block", 100),
-        recipe["held_out"],
-    )
+    corpus, num_held_out = find_task(task).divide(source), recipe["held_out"]
+    size = recipe.get("block", 100)
     numbers = range(len(corpus.units))
     blocks = [numbers[start : start + size] for start in numbers[::size]]
     random.Random(0).shuffle(blocks)

@@ -30,7 +30,6 @@ DOCUMENTS = {
 """Documents with tables between marks, and their language."""
 SOURCES = {"en": "table1", "ko": "korean"}
 """The experiment that compares ELMo with static vectors in a language."""
-CONDITION_TABLES = ("table2", "table3", "controls")
 PAIR = ("static", "elmo")
 CONTROLS = ("static, as wide as elmo", "layer 0")
 """Columns of the controls that stand beside the scores."""
@@ -38,6 +37,8 @@ NAMES = tomllib.loads((Path(__file__).parent / "published.toml").read_text("utf-
 LABELS, WORDS = NAMES["labels"], NAMES["words"]
 SEED_MARKS = {"1": " †", "2": " ‡"}
 """What stands after p where a condition has few seeds; the documents explain the marks."""
+MARKED = re.compile(r"(<!-- (scores \w+|taggers): begin -->).*?(<!-- \2: end -->)", re.DOTALL)
+"""A table in a document, between its marks."""
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
 
 
@@ -155,24 +156,22 @@ def as_table(lines: list[tuple[str, ...]]) -> str:
 
 def with_tables(document: str) -> str:
     """Return a document's text with the tables that its marks name."""
-    text, written_in = (ROOT / document).read_text("utf-8"), DOCUMENTS[document]
-    builders = {f"scores {name}": lambda name=name: conditions_table(read_published(name))
-                for name in CONDITION_TABLES}  # fmt: skip
-    for language, name in SOURCES.items():
-        builders[f"scores {language}"] = lambda language=language, name=name: scores_table(
-            read_published(name), language, written_in
-        )
-    builders["taggers"] = lambda: taggers_table(written_in)
-    for mark, build in builders.items():
-        if f"<!-- {mark}: begin -->" in text:
-            text = between(text, mark, build())
-    return text
+
+    def filled(match: re.Match[str]) -> str:
+        begin, mark, end = match.groups()
+        return f"{begin}\n{table_of(mark, DOCUMENTS[document])}\n{end}"
+
+    return MARKED.sub(filled, (ROOT / document).read_text("utf-8"))
 
 
-def between(text: str, mark: str, content: str) -> str:
-    """Return a text with other content between two marks."""
-    begin, end = (f"<!-- {mark}: {edge} -->" for edge in ("begin", "end"))
-    return f"{text.split(begin)[0]}{begin}\n{content}\n{end}{text.split(end)[1]}"
+def table_of(mark: str, written_in: str) -> str:
+    """Return the table that a mark names: taggers, or scores of a language or an experiment."""
+    if mark == "taggers":
+        return taggers_table(written_in)
+    name = mark.removeprefix("scores ")
+    if name in SOURCES:
+        return scores_table(read_published(SOURCES[name]), name, written_in)
+    return conditions_table(read_published(name))
 
 
 def write_card(language: str) -> None:

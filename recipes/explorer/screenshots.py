@@ -9,7 +9,6 @@ Serves the packaged models with `elmokit explore` and writes explore-PANEL-LANGU
 import argparse
 import io
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,8 @@ from PIL import Image, ImageOps
 from playwright.sync_api import sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from common import listening
 from tests.browser.conftest import BROWSERS, SWITCHES
 from tests.builders.browser_calls import PANELS
 
@@ -51,19 +52,13 @@ def photograph(url: str, folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--run", type=Path)
+    parser.add_argument("--run")
     parser.add_argument("--task")
     options = parser.parse_args()
-    command = [sys.executable, "-m", "elmokit", "explore", "--port", "0"]
-    command += ["--run", str(options.run)] if options.run else []
-    command += ["--task", options.task] if options.task else []
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        try:
-            line = next(line for line in server.stderr if line.startswith("http"))
-            photograph(line.split()[0], options.folder)
-        finally:
-            server.terminate()
+    words = ["--run", options.run] if options.run else []
+    words += ["--task", options.task] if options.task else []
+    with listening("explore", *words) as url:
+        photograph(url, options.folder)
 
 
 if __name__ == "__main__":
