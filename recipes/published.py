@@ -9,7 +9,7 @@ from typing import Any
 
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
-from elmokit.experiments.report import PLOT_FILE, RESULTS_FILE, TABLE_FILE
+from elmokit.experiments.report import COUNTS_FILE, PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_file
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, read_metadata
@@ -69,6 +69,8 @@ def publish_results(folder: Path) -> list[str]:
             write_bytes(PAGES / f"{name}.png", plot.read_bytes())
         write_bytes(PAGES / f"{name}.md", f"{title}\n{rest}".encode())
         write_bytes(PAGES / f"{name}.json", (folder / name / RESULTS_FILE).read_bytes())
+        if (counts := folder / name / COUNTS_FILE).is_file():
+            write_bytes(PAGES / f"{name}.npz", counts.read_bytes())
     for language in SOURCES:
         write_card(language)
     return names
