@@ -7,6 +7,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
+from elmokit.inference.frozen_bilm import FrozenBiLM, warm_state
 
 from ...builders.embedding_models import largest_difference, random_sentences, toy_model
 
@@ -34,8 +35,6 @@ def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
 
 
 def test_warm_starts_every_sentence_from_the_stored_state():
-    from elmokit.inference.frozen_bilm import FrozenBiLM, warm_state
-
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
     mean = warm_state(FrozenBiLM(embedder.model), embedder.model.warm_text)
     assert float(np.abs(mean.cell).max()) > 0
@@ -44,23 +43,6 @@ def test_warm_starts_every_sentence_from_the_stored_state():
     for batch_tokens in (4096, 9):
         found = embedder.embed(sentences, state="warm", batch_tokens=batch_tokens)
         assert largest_difference(found, expected) <= 1e-6
-
-
-def test_any_string_is_a_word(embedder):
-    words = ["\x00", "\ud800", "", "a b", "<S>", "👩‍👩‍👧", "한" * 99]
-    (vectors,) = embedder.embed([words], layers=0)
-    assert np.isfinite(vectors).all()
-    (lone,) = embedder.embed([["x\ud800y"]])
-    (clean,) = embedder.embed([["xy"]])
-    assert np.array_equal(lone, clean)
-
-
-def test_word_input_models_embed():
-    model = toy_model(words=True)
-    (known, unknown) = Embedder(model).embed([["bank"], ["unheard-of"]], layers=0)
-    table = model.token_encoder.embedding.weight.detach().numpy()
-    assert np.array_equal(known[0, :8], table[model.word_vocab.word_id("bank")])
-    assert np.array_equal(unknown[0, 8:], table[model.word_vocab.unknown_id])
 
 
 def test_wrong_options_are_refused_before_anything_is_read(embedder):

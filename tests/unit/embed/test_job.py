@@ -197,6 +197,19 @@ def test_a_part_that_is_removed_meanwhile_is_missed_and_redone(
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
 
 
+def test_a_damaged_part_is_named_with_the_way_on(embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output = tmp_path / "out.h5"
+
+    def damage():
+        content = bytearray(parts_of(output)[1].read_bytes())
+        content[len(content) // 3] ^= 0xFF  # among the vectors
+        parts_of(output)[1].write_bytes(content)
+
+    with pytest.raises(FormatError, match=r"part-0+[1-9].*--resume"):
+        embed_files(embedder, text, output, on_progress=when_parts(output, 4, damage))
+
+
 def test_an_output_that_another_process_finished_meanwhile_is_kept(
     embedder, text, tmp_path, monkeypatch
 ):

@@ -9,6 +9,7 @@ from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
 from elmokit.evaluation.regression import gain, groups_of
 from elmokit.evaluation.surprisal import typed_words
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import elmokit
 from ...builders.training_models import VOCAB, toy_model
@@ -18,11 +19,7 @@ SENTENCES = ["the boat, lay by the bank.", "river ship"]
 
 @pytest.fixture(scope="module")
 def model():
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
-    model = toy_model()
-    model.tokenizer = TokenizerConfig(name="simple")
-    return model
+    return toy_model(tokenizer=TokenizerConfig(name="simple"))
 
 
 def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):

@@ -2,10 +2,7 @@
 
 import pytest
 
-from elmokit.text.given_sentences import (
-    check_is_list,
-    split_sentences,
-)
+from elmokit.text.given_sentences import check_is_list, split_sentences
 
 
 def test_strings_are_split_and_lists_are_words():
