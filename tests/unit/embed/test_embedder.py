@@ -13,13 +13,8 @@ from ...builders.embedding_models import largest_difference, random_sentences, t
 
 
 @pytest.fixture
-def model():
-    return toy_model()
-
-
-@pytest.fixture
-def embedder(model):
-    return Embedder(model)
+def embedder():
+    return Embedder(toy_model())
 
 
 def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
@@ -47,18 +42,15 @@ def test_warm_starts_every_sentence_from_the_stored_state():
 
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
     never = (pytest.fail("read") for _ in range(1))
-    for options, message in (
-        ({"layers": "bottom"}, r"`layers` .*\"all\", \"top\", \"average\" .* 0 .* 2 .*'bottom'"),
-        ({"state": "keep"}, r"`state` .*reset, carry, warm, .*'keep'"),
-        ({"batch_tokens": 0}, r"`batch_tokens` .*\b1, .*\b0\b"),
-    ):
-        with pytest.raises(ValueError, match=message):
+    for options in ({"layers": "bottom"}, {"state": "keep"}, {"batch_tokens": 0}):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"`{name}`"):
             embedder.embed_stream(never, **options)
 
 
 @pytest.mark.gpu
-def test_cuda_gives_the_same_vectors(model):
-    sentences = random_sentences(40)
+def test_cuda_gives_the_same_vectors():
+    model, sentences = toy_model(), random_sentences(40)
     on_cuda = Embedder.load(model, device="cuda").embed(sentences)
     assert largest_difference(on_cuda, Embedder(model).embed(sentences)) <= 1e-5
     assert next(model.parameters()).device.type == "cpu"
@@ -74,8 +66,6 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     assert embedder.metadata()["model_hash"] == before
     with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
         _ = fresh.model
-    with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
-        pickle.loads(pickle.dumps(fresh))
     shutil.rmtree(tmp_path / "model")
     assert fresh.metadata(state="warm")["model_hash"] == before, "taken while loading"
     with pytest.raises(FileNotFoundError, match="/model"):

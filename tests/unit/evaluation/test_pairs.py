@@ -99,9 +99,7 @@ def test_an_interval_of_equal_outcomes_is_that_of_the_binomial_distribution():
 
 
 @pytest.mark.e2e
-def test_the_command_writes_a_row_for_each_model_and_pair(
-    write, tmp_path, model
-):
+def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model):
     for name in ("model", "other"):
         model.save(tmp_path / name)
     arguments = ["pairs", tmp_path / "model", write(TEXTS["pairs.jsonl"], name="pairs.jsonl")]

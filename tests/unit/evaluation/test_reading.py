@@ -40,17 +40,13 @@ def test_a_word_that_is_not_there_is_named(model, place, text):
         times.observe(typed, [place], [text], spill=1)
 
 
-def experiment(slope, num_sentences=60, noise=1.0):
+def test_a_planted_effect_is_found_with_its_slope():
     rng = np.random.default_rng(3)
-    sentence = np.repeat(np.arange(num_sentences), 8)
+    sentence = np.repeat(np.arange(60), 8)
     baseline = rng.normal(size=(len(sentence), 3))
     predictor = rng.normal(size=(len(sentence), 2)) * 4
-    measure = 250 + baseline @ [5.0, -3.0, 1.0] + slope * predictor[:, 0]
-    return measure + rng.normal(size=len(sentence)) * noise, baseline, predictor, sentence
-
-
-def test_a_planted_effect_is_found_with_its_slope():
-    result = gain(*experiment(slope=3.0))
+    measure = 250 + baseline @ [5.0, -3.0, 1.0] + 3 * predictor[:, 0]
+    result = gain(measure + rng.normal(size=len(sentence)), baseline, predictor, sentence)
     assert result.low > 0
     assert result.slope == pytest.approx(3.0, rel=0.02)
     assert result.low < result.nats < result.high

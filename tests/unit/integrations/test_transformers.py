@@ -46,7 +46,10 @@ def folder(model, tmp_path_factory):
     return save(model, tmp_path_factory.mktemp("saved"))
 
 
-def assert_equal_to_embedder(loaded, tokenizer, model):
+def test_what_auto_classes_load_equals_embedder(model, folder):
+    loaded = transformers.AutoModel.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert (type(loaded), type(tokenizer)) == (ElmoModel, ElmoTokenizer)
     batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
     with torch.no_grad():
         out = loaded(**batch, output_hidden_states=True)
@@ -57,13 +60,6 @@ def assert_equal_to_embedder(loaded, tokenizer, model):
         assert int(batch["attention_mask"][row].sum()) == num_words + 2
         assert not out.last_hidden_state[row, num_words + 2 :].any()
     assert torch.equal(out.last_hidden_state, out.hidden_states[-1])
-
-
-def test_what_auto_classes_load_equals_embedder(model, folder):
-    loaded = transformers.AutoModel.from_pretrained(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    assert (type(loaded), type(tokenizer)) == (ElmoModel, ElmoTokenizer)
-    assert_equal_to_embedder(loaded, tokenizer, model)
     features = transformers.pipeline("feature-extraction", model=str(folder))(TEXTS[0])
     (expected,) = Embedder(model).embed(TEXTS[:1], layers="top")
     assert np.abs(np.array(features)[0, 1:-1] - expected).max() < 1e-6

@@ -30,18 +30,11 @@ def folder(small_libraries, tmp_path, monkeypatch):
     made = build.find_compiled("inference")
     for variant in (QUICK, PLAIN):
         shutil.copy(made, path / library_file("inference", variant, platform.system()))
-    write_manifest(path)
+    digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in path.iterdir()}
+    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
+    (path / build.MANIFEST).write_text(json.dumps(content))
     yield path
     build._variants_here.cache_clear()
-
-
-def write_manifest(folder):
-    digests = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.iterdir() if path.name != build.MANIFEST
-    }  # fmt: skip
-    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
-    (folder / build.MANIFEST).write_text(json.dumps(content))
 
 
 @pytest.mark.usefixtures("folder")

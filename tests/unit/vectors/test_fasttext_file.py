@@ -1,6 +1,5 @@
 import gzip
 import re
-import struct
 
 import numpy as np
 import pytest
@@ -9,27 +8,7 @@ from elmokit.errors import FormatError
 from elmokit.vectors.fasttext_file import Subwords
 from elmokit.vectors.vector_files import read_vectors
 
-DIM, BUCKETS = 3, 7
-WORDS = ["</s>", "the", "강물", "bank"]
-NUM_ROWS = len(WORDS) + BUCKETS
-MATRIX = np.random.default_rng(1).normal(size=(NUM_ROWS, DIM)).astype("<f4")
-
-
-def model_bytes(*, matrix=MATRIX, quantized=False, version=12, buckets=BUCKETS, dim=DIM):
-    """A fastText model, written out by hand from the original's source."""
-    num_words = len(WORDS)
-    parts = [
-        struct.pack("<2i", 793712314, version),
-        struct.pack("<12id", dim, 5, 5, 1, 5, 1, 2, 2, buckets, 2, 3, 100, 1e-4),
-        struct.pack("<3i2q", num_words + 1, num_words, 1, 100, -1),
-        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in WORDS),
-        b"__label__a\0" + struct.pack("<qb", 9, 1),
-        struct.pack("<?2q", quantized, *matrix.shape),
-        matrix.tobytes(),
-        struct.pack("<?2q", False, num_words, dim),
-        bytes(4 * num_words * max(dim, 0)),
-    ]
-    return b"".join(parts)
+from ...builders.fasttext_model import BUCKETS, DIM, MATRIX, NUM_ROWS, WORDS, fasttext_model
 
 
 @pytest.fixture(params=["model.bin", "model.bin.gz"])
@@ -44,7 +23,7 @@ def written(request, tmp_path):
 
 def test_words_of_the_file_and_of_the_task_get_vectors(written):
     """The n-grams of a word are compared with gensim's in `tests/parity/test_vector_files.py`."""
-    path = written(model_bytes())
+    path = written(fasttext_model())
     vectors = read_vectors(path)
     assert vectors.words == WORDS
     assert (vectors.values[2] == MATRIX[0]).all()  # the end of a sentence has no n-grams
@@ -58,16 +37,16 @@ def test_words_of_the_file_and_of_the_task_get_vectors(written):
     assert some.id_of("Bank") == some.id_of("bank")
 
 
-GOOD = model_bytes()
+GOOD = fasttext_model()
 MATRIX_AT = GOOD.index(MATRIX.tobytes())
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        GOOD[:6], GOOD[:110], GOOD[: MATRIX_AT + 50], model_bytes(version=13),
-        model_bytes(quantized=True), model_bytes(dim=4), model_bytes(buckets=8),
-        model_bytes(dim=-1), model_bytes(matrix=np.full((NUM_ROWS, DIM), np.nan, "<f4")),
+        GOOD[:6], GOOD[:110], GOOD[: MATRIX_AT + 50], fasttext_model(version=13),
+        fasttext_model(quantized=True), fasttext_model(dim=4), fasttext_model(buckets=8),
+        fasttext_model(dim=-1), fasttext_model(matrix=np.full((NUM_ROWS, DIM), np.nan, "<f4")),
     ],
 )  # fmt: skip
 def test_damage_is_told(written, content):
