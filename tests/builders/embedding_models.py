@@ -19,6 +19,7 @@ from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 
+RAW = {"normalization": "none", "truncation": "byte"}
 WORDS = ["I", "sat", "by", "the", "bank", "of", "a", "river", "배", "를", "타고", "갔다", "."]
 
 
@@ -29,14 +30,16 @@ def toy_model(
     projection_dim: int = 8,
     words: bool = False,
     vocab: bool = False,
+    raw: bool = False,
     **settings,
 ) -> PretrainedBiLM:
     """A model with random weights of realistic scale.
 
-    It reads word ids with ``words``, and has a vocabulary with ``vocab`` or ``words``.
+    It reads word ids with ``words``, has a vocabulary with ``vocab`` or ``words``, and takes words
+    as the original does with ``raw``.
     """
     config = BiLMConfig(
-        char_vocab=CharVocabConfig(max_characters=16),
+        char_vocab=CharVocabConfig(max_characters=16, **(RAW if raw else {})),
         char_cnn=None
         if words
         else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1),

@@ -2,11 +2,8 @@
 
 import gzip
 import json
-import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import numpy as np
 
 from elmokit.config import apply_overrides
 from elmokit.corpus.readers import read_sentences
@@ -28,6 +25,7 @@ from elmokit.vectors.vector_files import read_vectors
 
 from .damaged_files import Target
 from .embedding_models import toy_model
+from .fasttext_model import fasttext_model
 
 Make = Callable[[Path], Target]
 
@@ -105,20 +103,6 @@ def _table(rows: list[dict[str, str]], separator: str) -> str:
         *([list(row.values()) for row in rows] if separator == "\t" else quoted),
     ]
     return "".join(separator.join(line) + "\n" for line in lines)
-
-
-def fasttext_model() -> bytes:
-    """A fastText model of three words, two-number vectors and five buckets."""
-    words = ["</s>", "the", "강물"]
-    return b"".join((
-        struct.pack("<2i", 793712314, 12),
-        struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 5, 2, 3, 100, 1e-4),
-        struct.pack("<3i2q", len(words), len(words), 0, 100, -1),
-        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
-        struct.pack("<?2q", False, len(words) + 5, 2),
-        np.arange(2 * (len(words) + 5), dtype="<f4").tobytes(),
-        struct.pack("<?2q", False, len(words), 2), bytes(8 * len(words)),
-    ))  # fmt: skip
 
 
 def _read_labels(path: Path) -> Iterable[object]:

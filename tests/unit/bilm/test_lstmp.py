@@ -69,20 +69,6 @@ def test_both_clips_act_and_the_clipped_cell_is_used():
     assert outputs.abs().max() <= torch.tanh(torch.tensor(0.3)) + 1e-6
 
 
-@pytest.mark.parametrize("clips", [None, 0.4])
-def test_gradients(clips):
-    layer = build(cell_clip=clips, projection_clip=clips).double()
-    state = tuple(part.double().requires_grad_() for part in start(layer, 2))
-    x = inputs(2, 3).double().requires_grad_()
-    mask = torch.tensor([[True, True, True], [True, False, False]])
-
-    def run(x, hidden, cell):
-        outputs, (last_hidden, last_cell) = layer(x, (hidden, cell), mask)
-        return outputs, last_hidden, last_cell
-
-    assert torch.autograd.gradcheck(run, (x, *state))
-
-
 def test_masked_positions_leave_the_state_alone_and_give_zero():
     layer, x = build(cell_clip=0.5), inputs(3, 6)
     mask = torch.tensor([[True] * 6, [True] * 2 + [False] * 4, [False] * 6])

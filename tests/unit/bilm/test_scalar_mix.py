@@ -1,4 +1,4 @@
-"""The mixture of layers: equation 1, its normalizations, its penalty."""
+"""Normalizations of the mixture; the mixture itself is in `tests/parity/test_scalar_mix.py`."""
 
 import pytest
 import torch
@@ -16,32 +16,16 @@ def layers():
 MASK = torch.tensor([[True, True, True, True], [True, True, False, False]])
 
 
-def set_parameters(mix, weights, gamma):
-    with torch.no_grad():
-        mix.mix_weights.copy_(torch.tensor(weights))
-        mix.gamma.fill_(gamma)
+def test_padding_does_not_change_real_positions(layers):
+    other = layers.clone()
+    other[:, ~MASK] = 1000.0
+    mix = ScalarMix(3, layer_norm="batch")
+    torch.testing.assert_close(mix(layers, MASK)[MASK], mix(other, MASK)[MASK])
 
 
-class TestMixture:
-    def test_equation_1(self, layers):
-        mix = ScalarMix(3)
-        set_parameters(mix, [0.5, -1.0, 2.0], 1.5)
-        s = torch.tensor([0.5, -1.0, 2.0]).exp()
-        s = s / s.sum()
-        expected = 1.5 * (s[0] * layers[0] + s[1] * layers[1] + s[2] * layers[2])
-        torch.testing.assert_close(mix(layers), expected)
-
-
-class TestNormalization:
-    def test_padding_does_not_change_real_positions(self, layers):
-        other = layers.clone()
-        other[:, ~MASK] = 1000.0
-        mix = ScalarMix(3, layer_norm="batch")
-        torch.testing.assert_close(mix(layers, MASK)[MASK], mix(other, MASK)[MASK])
-
-    @pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
-    def test_a_batch_without_words_has_no_nan(self, layers, layer_norm):
-        mix = ScalarMix(3, layer_norm=layer_norm)
-        nothing = torch.zeros(layers.shape[1:3], dtype=torch.bool)
-        plain = ScalarMix(3)(layers)
-        torch.testing.assert_close(mix(layers, nothing), plain, rtol=1e-4, atol=1e-4)
+@pytest.mark.parametrize("layer_norm", ["batch", "batch_with_boundaries"])
+def test_a_batch_without_words_has_no_nan(layers, layer_norm):
+    mix = ScalarMix(3, layer_norm=layer_norm)
+    nothing = torch.zeros(layers.shape[1:3], dtype=torch.bool)
+    plain = ScalarMix(3)(layers)
+    torch.testing.assert_close(mix(layers, nothing), plain, rtol=1e-4, atol=1e-4)

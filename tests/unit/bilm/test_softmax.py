@@ -20,16 +20,16 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def build(kind, *, num_words=NUM_WORDS, dim=DIM, **settings):
-    softmax = build_softmax(SoftmaxConfig(kind=kind, **settings), num_words, dim)
+def build(kind, **settings):
+    softmax = build_softmax(SoftmaxConfig(kind=kind, **settings), NUM_WORDS, DIM)
     softmax.reset_parameters(generator())
     return softmax
 
 
-def inputs(num=300, *, num_words=NUM_WORDS, dim=DIM):
+def inputs(num=300):
     """Hidden vectors and word ids 1..V."""
-    hidden = 2 * torch.randn(num, dim, generator=generator(1))
-    return hidden, torch.randint(1, num_words + 1, (num,), generator=generator(2))
+    hidden = 2 * torch.randn(num, DIM, generator=generator(1))
+    return hidden, torch.randint(1, NUM_WORDS + 1, (num,), generator=generator(2))
 
 
 def all_nll(softmax, hidden):
@@ -41,102 +41,64 @@ def all_nll(softmax, hidden):
     return torch.stack(columns, dim=1)
 
 
-class TestExactLoss:
-    @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
-    def test_probabilities_of_all_words_sum_to_one(self, kind):
-        softmax = build(kind, num_samples=8)
-        sums = (-all_nll(softmax, inputs(7)[0])).exp().sum(dim=1)
-        torch.testing.assert_close(sums, torch.ones(7))
-
-    @pytest.mark.parametrize("kind", ["full", "sampled"])
-    def test_equals_a_plain_log_softmax_of_row_word_id_minus_1(self, kind):
-        softmax = build(kind, num_samples=8)
-        with torch.no_grad():
-            softmax.bias.normal_(generator=generator(3))
-        hidden, word_ids = inputs()
-        logits = hidden @ softmax.weight.T + softmax.bias
-        expected = -logits.log_softmax(dim=1)[torch.arange(len(hidden)), word_ids - 1]
-        torch.testing.assert_close(softmax.nll(hidden, word_ids), expected)
-
-    @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
-    def test_under_autocast_all_but_the_products_is_in_full_precision(self, kind):
-        """A large bias is exact in fp32, and off by up to 2 in bf16."""
-        softmax = build(kind, num_samples=8)
-        with torch.no_grad():
-            for name, parameter in softmax.named_parameters():
-                parameter.fill_(300.7) if name.endswith("bias") else parameter.mul_(1e-3)
-        hidden, word_ids = inputs()
-        expected = softmax.training_nll(hidden, word_ids, generator=generator())
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = softmax.training_nll(hidden, word_ids, generator=generator())
-            exact = softmax.nll(hidden, word_ids)
-        assert loss.dtype == exact.dtype == torch.float32
-        torch.testing.assert_close(loss, expected, atol=2e-3, rtol=0)
-        torch.testing.assert_close(exact, softmax.nll(hidden, word_ids), atol=2e-3, rtol=0)
-        loss.mean().backward()
+@pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
+def test_under_autocast_all_but_the_products_is_in_full_precision(kind):
+    """A large bias is exact in fp32, and off by up to 2 in bf16."""
+    softmax = build(kind, num_samples=8)
+    with torch.no_grad():
+        for name, parameter in softmax.named_parameters():
+            parameter.fill_(300.7) if name.endswith("bias") else parameter.mul_(1e-3)
+    hidden, word_ids = inputs()
+    expected = softmax.training_nll(hidden, word_ids, generator=generator())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = softmax.training_nll(hidden, word_ids, generator=generator())
+        exact = softmax.nll(hidden, word_ids)
+    assert loss.dtype == exact.dtype == torch.float32
+    torch.testing.assert_close(loss, expected, atol=2e-3, rtol=0)
+    torch.testing.assert_close(exact, softmax.nll(hidden, word_ids), atol=2e-3, rtol=0)
+    loss.mean().backward()
 
 
-class TestLogUniformSampler:
-    @pytest.mark.parametrize("num_samples", [1, 9, 39])
-    def test_candidates_are_the_first_distinct_draws(self, num_samples):
-        """However many rounds it takes: V = 40, K = 39 takes dozens."""
-        random = generator(7)
-        rounds = [torch.rand(2 * num_samples, generator=random, dtype=torch.float64)]
-        for _ in range(400):
-            rounds.append(torch.rand(2 * num_samples, generator=random, dtype=torch.float64))
-        draws = (torch.cat(rounds) * math.log(41)).exp().long().sub(1).clamp(0, 39).tolist()
-        first_of = {}
-        for position, drawn in enumerate(draws):
-            first_of.setdefault(drawn, position)
-        expected = list(first_of)[:num_samples]
-        candidates = LogUniformSampler(NUM_WORDS).draw(num_samples, generator=generator(7))
-        assert candidates.classes.tolist() == expected
-        assert candidates.num_tries == first_of[expected[-1]] + 1
+@pytest.mark.parametrize("num_samples", [1, 9, 39])
+def test_candidates_are_the_first_distinct_draws(num_samples):
+    """However many rounds it takes: V = 40, K = 39 takes dozens."""
+    random = generator(7)
+    rounds = [torch.rand(2 * num_samples, generator=random, dtype=torch.float64)]
+    for _ in range(400):
+        rounds.append(torch.rand(2 * num_samples, generator=random, dtype=torch.float64))
+    draws = (torch.cat(rounds) * math.log(41)).exp().long().sub(1).clamp(0, 39).tolist()
+    first_of = {}
+    for position, drawn in enumerate(draws):
+        first_of.setdefault(drawn, position)
+    expected = list(first_of)[:num_samples]
+    candidates = LogUniformSampler(NUM_WORDS).draw(num_samples, generator=generator(7))
+    assert candidates.classes.tolist() == expected
+    assert candidates.num_tries == first_of[expected[-1]] + 1
 
 
-class TestSampledLoss:
-    def test_the_correction_makes_the_negative_sum_unbiased(self):
-        """exp(logit - ln Q) of the candidates estimates the sum over the whole vocabulary."""
-        softmax = build("sampled", num_samples=10)
-        hidden = inputs(1)[0]
-        target = torch.tensor([NUM_WORDS])
-        with torch.no_grad():
-            everything = (hidden @ softmax.weight.T).exp()[0, : NUM_WORDS - 1].sum()
-            random, estimates = generator(), []
-            for _ in range(1500):
-                candidates = softmax.sampler.draw(10, generator=random)
-                nll = softmax.sampled_nll(hidden, target, candidates)
-                own = torch.tensor([NUM_WORDS - 1])
-                log_q = softmax.sampler.log_expected_count(own, candidates.num_tries)
-                target_logit = (hidden * softmax.weight[-1]).sum() - log_q
-                estimates.append(target_logit.exp() * (nll.exp() - 1))
-        assert float(torch.cat(estimates).mean()) == pytest.approx(float(everything), rel=0.08)
+def test_words_of_a_cluster_share_its_probability():
+    """Head first, then the tail; so the probabilities of all words sum to one."""
+    softmax = build("adaptive", cutoffs=(5, 20))
+    probs = (-all_nll(softmax, inputs(3)[0])).exp()
+    head = softmax.clusters.head(inputs(3)[0]).softmax(dim=1)  # 5 words and 2 clusters
+    torch.testing.assert_close(probs[:, :5], head[:, :5])
+    torch.testing.assert_close(probs[:, 5:20].sum(dim=1), head[:, 5])
+    torch.testing.assert_close(probs[:, 20:].sum(dim=1), head[:, 6])
 
 
-class TestAdaptive:
-    def test_every_word_has_the_probability_of_its_cluster(self):
-        """Words of one cluster share the cluster's probability: head first, then the tail."""
-        softmax = build("adaptive", cutoffs=(5, 20))
-        probs = (-all_nll(softmax, inputs(3)[0])).exp()
-        head = softmax.clusters.head(inputs(3)[0]).softmax(dim=1)  # 5 words and 2 clusters
-        torch.testing.assert_close(probs[:, :5], head[:, :5])
-        torch.testing.assert_close(probs[:, 5:20].sum(dim=1), head[:, 5])
-        torch.testing.assert_close(probs[:, 20:].sum(dim=1), head[:, 6])
-
-    def test_a_cluster_without_targets_has_a_gradient_of_zero(self):
-        """Averaging over processes needs a gradient of every parameter in each of them."""
-        softmax = build("adaptive", cutoffs=(5, 20))
-        word_ids = torch.tensor([1, 2, 6])  # none of the rarest cluster
-        loss = softmax.training_nll(inputs(3)[0], word_ids, generator=generator())
-        loss.mean().backward()
-        assert all(p.grad is not None for p in softmax.parameters())
-        assert all(not p.grad.any() for p in softmax.clusters.tail[1].parameters())
+def test_a_cluster_without_targets_has_a_gradient_of_zero():
+    """Averaging over processes needs a gradient of every parameter in each of them."""
+    softmax = build("adaptive", cutoffs=(5, 20))
+    word_ids = torch.tensor([1, 2, 6])  # none of the rarest cluster
+    loss = softmax.training_nll(inputs(3)[0], word_ids, generator=generator())
+    loss.mean().backward()
+    assert all(p.grad is not None for p in softmax.parameters())
+    assert all(not p.grad.any() for p in softmax.clusters.tail[1].parameters())
 
 
-class TestBuild:
-    @pytest.mark.parametrize(
-        ("num_samples", "kind"), [(19, SampledSoftmax), (20, FullSoftmax), (40, FullSoftmax)]
-    )
-    def test_a_sample_of_half_the_vocabulary_gives_the_full_softmax(self, num_samples, kind):
-        softmax = build_softmax(SoftmaxConfig(num_samples=num_samples), NUM_WORDS, DIM)
-        assert type(softmax) is kind
+@pytest.mark.parametrize(
+    ("num_samples", "kind"), [(19, SampledSoftmax), (20, FullSoftmax), (40, FullSoftmax)]
+)
+def test_a_sample_of_half_the_vocabulary_gives_the_full_softmax(num_samples, kind):
+    softmax = build_softmax(SoftmaxConfig(num_samples=num_samples), NUM_WORDS, DIM)
+    assert type(softmax) is kind

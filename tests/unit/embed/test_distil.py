@@ -8,14 +8,14 @@ from elmokit.vectors.safetensors_file import read_table
 from elmokit.vectors.vector_files import read_vectors
 
 from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.training_models import write_text
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("distil")
     toy_model(vocab=True).save(folder / "model")
-    text = "".join(" ".join(words) + "\n" for words in random_sentences(60, seed=4))
-    (folder / "corpus.txt").write_text(text, encoding="utf-8")
+    write_text(folder / "corpus.txt", random_sentences(60, seed=4))
     return folder
 
 

@@ -7,18 +7,14 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
+from elmokit.inference.frozen_bilm import FrozenBiLM, warm_state
 
 from ...builders.embedding_models import largest_difference, random_sentences, toy_model
 
 
 @pytest.fixture
-def model():
-    return toy_model()
-
-
-@pytest.fixture
-def embedder(model):
-    return Embedder(model)
+def embedder():
+    return Embedder(toy_model())
 
 
 def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
@@ -34,8 +30,6 @@ def test_stream_gives_the_same_and_reads_no_further_than_a_buffer(embedder):
 
 
 def test_warm_starts_every_sentence_from_the_stored_state():
-    from elmokit.inference.frozen_bilm import FrozenBiLM, warm_state
-
     embedder = Embedder(toy_model(warm_text=("I sat by the bank .", "배 를 타고", "the river")))
     mean = warm_state(FrozenBiLM(embedder.model), embedder.model.warm_text)
     assert float(np.abs(mean.cell).max()) > 0
@@ -46,37 +40,17 @@ def test_warm_starts_every_sentence_from_the_stored_state():
         assert largest_difference(found, expected) <= 1e-6
 
 
-def test_any_string_is_a_word(embedder):
-    words = ["\x00", "\ud800", "", "a b", "<S>", "👩‍👩‍👧", "한" * 99]
-    (vectors,) = embedder.embed([words], layers=0)
-    assert np.isfinite(vectors).all()
-    (lone,) = embedder.embed([["x\ud800y"]])
-    (clean,) = embedder.embed([["xy"]])
-    assert np.array_equal(lone, clean)
-
-
-def test_word_input_models_embed():
-    model = toy_model(words=True)
-    (known, unknown) = Embedder(model).embed([["bank"], ["unheard-of"]], layers=0)
-    table = model.token_encoder.embedding.weight.detach().numpy()
-    assert np.array_equal(known[0, :8], table[model.word_vocab.word_id("bank")])
-    assert np.array_equal(unknown[0, 8:], table[model.word_vocab.unknown_id])
-
-
 def test_wrong_options_are_refused_before_anything_is_read(embedder):
     never = (pytest.fail("read") for _ in range(1))
-    for options, message in (
-        ({"layers": "bottom"}, r"`layers` .*\"all\", \"top\", \"average\" .* 0 .* 2 .*'bottom'"),
-        ({"state": "keep"}, r"`state` .*reset, carry, warm, .*'keep'"),
-        ({"batch_tokens": 0}, r"`batch_tokens` .*\b1, .*\b0\b"),
-    ):
-        with pytest.raises(ValueError, match=message):
+    for options in ({"layers": "bottom"}, {"state": "keep"}, {"batch_tokens": 0}):
+        (name,) = options
+        with pytest.raises(ValueError, match=f"`{name}`"):
             embedder.embed_stream(never, **options)
 
 
 @pytest.mark.gpu
-def test_cuda_gives_the_same_vectors(model):
-    sentences = random_sentences(40)
+def test_cuda_gives_the_same_vectors():
+    model, sentences = toy_model(), random_sentences(40)
     on_cuda = Embedder.load(model, device="cuda").embed(sentences)
     assert largest_difference(on_cuda, Embedder(model).embed(sentences)) <= 1e-5
     assert next(model.parameters()).device.type == "cpu"
@@ -92,8 +66,6 @@ def test_the_model_behind_an_embedder_is_the_one_that_computes(tmp_path):
     assert embedder.metadata()["model_hash"] == before
     with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
         _ = fresh.model
-    with pytest.raises(FormatError, match=r"/model .*Embedder.load"):
-        pickle.loads(pickle.dumps(fresh))
     shutil.rmtree(tmp_path / "model")
     assert fresh.metadata(state="warm")["model_hash"] == before, "taken while loading"
     with pytest.raises(FileNotFoundError, match="/model"):

@@ -11,6 +11,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 
 from ...builders.embedding_models import embed_files, random_sentences, read_hdf5, toy_model
+from ...builders.training_models import write_text
 
 
 @pytest.fixture
@@ -20,10 +21,7 @@ def embedder():
 
 @pytest.fixture
 def text(tmp_path):
-    sentences = [*random_sentences(40), []]
-    path = tmp_path / "text.txt"
-    path.write_text("".join(" ".join(s) + "\n" for s in sentences), encoding="utf-8")
-    return path
+    return write_text(tmp_path / "text.txt", [*random_sentences(40), []])
 
 
 def assert_same(a, b):
@@ -36,24 +34,22 @@ def assert_same(a, b):
 def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, state, monkeypatch):
     embed_files(embedder, text, tmp_path / "whole.h5", state=state)
     monkeypatch.setattr(job, "PART_BYTES", 3000)
-    output, embedded = tmp_path / "out.h5", []
+    output, steps = tmp_path / "out.h5", []
 
     def stop(*_):
-        embedded.append(1)
-        if len(embedded) == 25:
+        steps.append(1)
+        if len(steps) == 25:
             raise KeyboardInterrupt
+
+    def go_on(*_):
+        steps.append(1)
 
     with pytest.raises(KeyboardInterrupt) as caught:
         embed_files(embedder, text, output, state=state, batch_tokens=16, on_progress=stop)
     assert "--resume" in caught.value.__notes__[0]
-    assert not output.exists()
-    done_again = []
-    report = embed_files(
-        embedder, text, output, state=state, resume=True,
-        on_progress=lambda *_: done_again.append(1),
-    )  # fmt: skip
+    report = embed_files(embedder, text, output, state=state, resume=True, on_progress=go_on)
     assert report.resumed_sentences == 25
-    assert len(done_again) == 41 - 25 + 1  # and one call for the final writing
+    assert len(steps) == 41 + 1  # and one call for the final writing
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
     assert not (tmp_path / "out.h5.parts").exists()
 
@@ -195,6 +191,19 @@ def test_a_part_that_is_removed_meanwhile_is_missed_and_redone(
     report = embed_files(embedder, text, output, resume=True)
     assert report.sentences == 41
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))
+
+
+def test_a_damaged_part_is_named_with_the_way_on(embedder, text, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART_BYTES", 3000)
+    output = tmp_path / "out.h5"
+
+    def damage():
+        content = bytearray(parts_of(output)[1].read_bytes())
+        content[len(content) // 3] ^= 0xFF  # among the vectors
+        parts_of(output)[1].write_bytes(content)
+
+    with pytest.raises(FormatError, match=r"part-0+[1-9].*--resume"):
+        embed_files(embedder, text, output, on_progress=when_parts(output, 4, damage))
 
 
 def test_an_output_that_another_process_finished_meanwhile_is_kept(

@@ -7,10 +7,8 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.merge import merge_shards
-from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import FormatError, InputError
 
-from ...builders.command_line import elmokit
 from ...builders.embedding_models import embed_files, toy_model
 
 
@@ -27,17 +25,6 @@ def shards(tmp_path):
     return make
 
 
-def test_the_command_reports_what_it_merged(shards, tmp_path):
-    paths = [shards(i, 3) for i in range(3)]
-    done = elmokit("merge", *paths, "-o", tmp_path / "all.h5")
-    assert "sentences   8\nwords       16\n" in done.stdout
-    refused = elmokit("merge", *paths, "-o", tmp_path / "all.h5", expect=2)
-    assert "--overwrite" in refused.stderr
-    elmokit("merge", *paths, "-o", tmp_path / "all.h5", "--overwrite")
-    with open_vectors(tmp_path / "all.h5") as sentences:
-        assert [one.tokens for one in sentences] == [["line", str(i)] for i in range(8)]
-
-
 def test_shards_that_do_not_belong_together_are_refused(shards, tmp_path):
     first, second, third = (shards(i, 3) for i in range(3))
     other = shards(2, 3, "other", layers="top")
@@ -49,8 +36,13 @@ def test_shards_that_do_not_belong_together_are_refused(shards, tmp_path):
         with pytest.raises(InputError, match=message):
             merge_shards(paths, tmp_path / "all.h5")
     assert not (tmp_path / "all.h5").exists()
+    paths = [first, second, third]
     with pytest.raises(InputError, match=r"/0\.h5 .*output"):  # a shard is never replaced
-        merge_shards([first, second, third], first, overwrite=True)
+        merge_shards(paths, first, overwrite=True)
+    merge_shards(paths, tmp_path / "all.h5")
+    with pytest.raises(FileExistsError, match="--overwrite"):
+        merge_shards(paths, tmp_path / "all.h5")
+    assert merge_shards(paths, tmp_path / "all.h5", overwrite=True).sentences == 8
 
 
 @pytest.mark.parametrize("key", ["format", "text_sha256", "dim"])

@@ -62,32 +62,36 @@ def covariance(words, shares, rows):
     return centered.T @ (centered * weights[:, None])
 
 
+def of_length_1(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def whitened(statistics, vectors):
+    return (of_length_1(vectors) - statistics.mean) @ statistics.whitening
+
+
 def test_whitened_words_have_no_correlation():
     words, shares, vectors, statistics = random_statistics()
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    rows = (unit - statistics.mean) @ statistics.whitening
+    rows = whitened(statistics, vectors)
     assert np.abs(covariance(words, shares, rows) - np.eye(8)).max() < 1e-3
 
 
 def test_removed_components_are_gone_and_the_others_as_they_were():
     words, shares, vectors, statistics = random_statistics(remove=2)
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    rows = (unit - statistics.mean) @ statistics.whitening
-    before = np.linalg.eigvalsh(covariance(words, shares, unit))
-    after = np.linalg.eigvalsh(covariance(words, shares, rows))
+    before = np.linalg.eigvalsh(covariance(words, shares, of_length_1(vectors)))
+    after = np.linalg.eigvalsh(covariance(words, shares, whitened(statistics, vectors)))
     assert np.abs(after[:2]).max() < 1e-9
     assert after[2:] == pytest.approx(before[:-2], abs=1e-6)
 
 
 def test_a_sentence_is_the_weighted_mean_of_its_words():
     words, shares, vectors, statistics = random_statistics()
-    chosen = [words[0].upper(), words[150], "unseen"]
-    rows = statistics.words(vectors[[0, 150, 7]].astype(np.float32), chosen)
-    unit = vectors[[0, 150, 7]] / np.linalg.norm(vectors[[0, 150, 7]], axis=1, keepdims=True)
-    white = (unit - statistics.mean) @ statistics.whitening
+    chosen, vectors = [words[0].upper(), words[150], "unseen"], vectors[[0, 150, 7]]
+    rows = statistics.words(vectors.astype(np.float32), chosen)
     weights = [SMOOTHING / (SMOOTHING + p) for p in (shares["w0"], shares["w150"], 0.0)]
-    assert np.abs(rows - white * np.array(weights)[:, None]).max() < 1e-4
-    pooled = statistics.pool(vectors[[0, 150, 7]].astype(np.float32), chosen)
+    expected = whitened(statistics, vectors) * np.array(weights)[:, None]
+    assert np.abs(rows - expected).max() < 1e-4
+    pooled = statistics.pool(vectors.astype(np.float32), chosen)
     assert np.abs(pooled - rows.mean(axis=0)).max() < 1e-5
 
 

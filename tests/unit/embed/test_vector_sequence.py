@@ -74,15 +74,6 @@ def test_what_leads_elsewhere_or_does_not_fit_is_refused(path, add):
             sentences[2]
 
 
-def write_foreign(path, arrays):
-    if path.suffix == ".npz":
-        np.savez_compressed(path, **arrays)
-    else:
-        with h5py.File(path, "w") as file:
-            for name, array in arrays.items():
-                file[name] = array
-
-
 FOREIGN = {
     "numbers with gaps": (["3", "0"], [3, 0], [1, 0]),
     "numbers that begin with zeros": (["000010", "000002"], [10, 2], [1, 0]),
@@ -102,9 +93,13 @@ def test_files_of_other_programs_are_read_by_their_keys(tmp_path, suffix, kind):
         name: np.full(shape, k, "f4")
         for k, (name, shape) in enumerate(zip(names, shapes, strict=False))
     }
-    write_foreign(tmp_path / f"a{suffix}", arrays)
-    if suffix == ".npz" and numbers is None:
-        order = range(len(names))  # as in the file; HDF5 sorts names
+    if suffix == ".npz":
+        np.savez_compressed(tmp_path / "a.npz", **arrays)
+        order = order if numbers else range(len(names))  # as in the file; HDF5 sorts names
+    else:
+        with h5py.File(tmp_path / "a.hdf5", "w") as file:
+            for name, array in arrays.items():
+                file[name] = array
     with open_vectors(tmp_path / f"a{suffix}") as sentences:
         assert sentences.keys() == [names[k] for k in order]
         expected = range(len(names)) if numbers is None else sorted(numbers)

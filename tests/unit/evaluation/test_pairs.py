@@ -14,7 +14,6 @@ from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 from ...builders.command_line import elmokit
-from ...builders.training_models import toy_model
 
 GOOD, BAD = "the boat lay by the bank .", "the boat lie by the bank ."
 PAIRS = [
@@ -28,11 +27,6 @@ TEXTS = {
     "pairs.tsv": "\n".join(["\t".join(ROWS[0]), *("\t".join(row.values()) for row in ROWS)]),
     "pairs.csv": "\n".join([",".join(ROWS[0]), *(",".join(row.values()) for row in ROWS)]),
 }
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
 
 
 @pytest.fixture(scope="module")
@@ -105,22 +99,19 @@ def test_an_interval_of_equal_outcomes_is_that_of_the_binomial_distribution():
 
 
 @pytest.mark.e2e
-def test_the_command_prints_and_writes_the_same_figures(write, tmp_path, model):
-    model.save(tmp_path / "model")
-    model.save(tmp_path / "other")
-    file = write(TEXTS["pairs.jsonl"], name="pairs.jsonl")
-    arguments = ["pairs", tmp_path / "model", file, "--compare", tmp_path / "other", "--by", "kind"]
-    printed = elmokit(*arguments, "--json", "-o", tmp_path / "rows.tsv", "--precision", "fp32")
-    found = json.loads(printed.stdout)
-    assert found["models"][str(tmp_path / "model")]["all"]["pairs"] == 3
-    assert found["comparisons"][str(tmp_path / "other")][0]["p"] == 1
-    rows = (tmp_path / "rows.tsv").read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 1 + 2 * 3
-    assert "kind" in rows[0].split("\t")
-    table = elmokit(*arguments).stdout
-    assert "kind=order" in table
-    assert "p = 1" in table
-    elmokit("pairs", tmp_path / "model", file, "--by", "nothing", expect=2)
+def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model):
+    for name in ("model", "other"):
+        model.save(tmp_path / name)
+    arguments = ["pairs", tmp_path / "model", write(TEXTS["pairs.jsonl"], name="pairs.jsonl")]
+    printed = elmokit(
+        *arguments, "--compare", tmp_path / "other", "--json", "-o", tmp_path / "rows.tsv"
+    )
+    (compared, *_) = json.loads(printed.stdout)["comparisons"][str(tmp_path / "other")]
+    assert compared["p"] == 1
+    header, *rows = (tmp_path / "rows.tsv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 2 * 3
+    assert "kind" in header.split("\t")
+    elmokit(*arguments, "--by", "nothing", expect=2)
 
 
 @pytest.mark.parametrize(

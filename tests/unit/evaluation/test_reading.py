@@ -9,6 +9,7 @@ from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
 from elmokit.evaluation.regression import gain, groups_of
 from elmokit.evaluation.surprisal import typed_words
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import elmokit
 from ...builders.training_models import VOCAB, toy_model
@@ -18,11 +19,7 @@ SENTENCES = ["the boat, lay by the bank.", "river ship"]
 
 @pytest.fixture(scope="module")
 def model():
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
-    model = toy_model()
-    model.tokenizer = TokenizerConfig(name="simple")
-    return model
+    return toy_model(tokenizer=TokenizerConfig(name="simple"))
 
 
 def test_rows_of_a_table_are_looked_up_whatever_their_punctuation(model):
@@ -43,17 +40,13 @@ def test_a_word_that_is_not_there_is_named(model, place, text):
         times.observe(typed, [place], [text], spill=1)
 
 
-def experiment(slope, num_sentences=60, noise=1.0):
+def test_a_planted_effect_is_found_with_its_slope():
     rng = np.random.default_rng(3)
-    sentence = np.repeat(np.arange(num_sentences), 8)
+    sentence = np.repeat(np.arange(60), 8)
     baseline = rng.normal(size=(len(sentence), 3))
     predictor = rng.normal(size=(len(sentence), 2)) * 4
-    measure = 250 + baseline @ [5.0, -3.0, 1.0] + slope * predictor[:, 0]
-    return measure + rng.normal(size=len(sentence)) * noise, baseline, predictor, sentence
-
-
-def test_a_planted_effect_is_found_with_its_slope():
-    result = gain(*experiment(slope=3.0))
+    measure = 250 + baseline @ [5.0, -3.0, 1.0] + 3 * predictor[:, 0]
+    result = gain(measure + rng.normal(size=len(sentence)), baseline, predictor, sentence)
     assert result.low > 0
     assert result.slope == pytest.approx(3.0, rel=0.02)
     assert result.low < result.nats < result.high

@@ -15,7 +15,6 @@ from elmokit.evaluation import text_scorer
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.evaluation.surprisal import surprisal, surprisal_of_lines
 from elmokit.evaluation.text_scorer import open_scorer
-from elmokit.inference import target_scores
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -24,11 +23,6 @@ from ...builders.training_models import VOCAB, random_sentences, toy_model
 WAYS = ("forward", "backward", "mean")
 SENTENCES = [*random_sentences(23), [], ["river", "ship"]]
 ITEMS = [number // 4 for number in range(len(SENTENCES))]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
 
 
 @torch.no_grad()
@@ -41,13 +35,9 @@ def plain(model, sentence):
     return (outputs @ model.softmax.weight.T + model.softmax.bias).log_softmax(-1)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("num_top", [0, 3])
-def test_rows_equal_a_plain_computation_through_the_whole_model(
-    model, compiled, num_top, monkeypatch
-):
-    if not compiled:
-        monkeypatch.setattr(target_scores, "load_kernels", lambda: None)
+@pytest.mark.parametrize(("num_top", "word_input"), [(0, False), (3, False), (3, True)])
+def test_rows_equal_a_plain_computation_through_the_whole_model(backend, num_top, word_input):
+    model = toy_model(word_input=word_input)
     rows = iter(surprisal(model, SENTENCES, top=num_top, state="reset", precision="fp32"))
     for number, sentence in enumerate(SENTENCES):
         logs = plain(model, sentence) if sentence else torch.empty(2, 0, len(VOCAB))
@@ -79,7 +69,7 @@ def test_rows_equal_a_plain_computation_through_the_whole_model(
 
 @pytest.mark.parametrize(
     ("kind", "state", "precision"),
-    [("full", "warm", "fp32"), ("sampled", "reset", "bf16"), ("adaptive", "warm", "auto")],
+    [("full", "reset", "fp32"), ("sampled", "warm", "bf16"), ("adaptive", "warm", "auto")],
 )
 def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     model = toy_model(softmax=SoftmaxConfig(kind=kind, num_samples=5))

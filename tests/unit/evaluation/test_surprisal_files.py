@@ -13,14 +13,7 @@ from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.surprisal_files import columns_of, write_jsonl, write_surprisal, write_tsv
 from elmokit.evaluation.text_scorer import TextScorer
 
-from ...builders.training_models import toy_model
-
 SENTENCES = [["the", '"', "강", "=1"], ["ship"]]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
 
 
 def rows_of(model, top):

@@ -7,14 +7,9 @@ from elmokit.errors import InputError
 from elmokit.evaluation.surprisal import surprisal
 from elmokit.evaluation.word_prediction import predict_word
 
-from ...builders.training_models import random_sentences, toy_model
+from ...builders.training_models import random_sentences
 
 SENTENCE = next(one for one in random_sentences(20) if len(one) > 4)
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
 
 
 @pytest.mark.parametrize("state", ["warm", "reset"])

@@ -4,10 +4,15 @@ import torch
 
 from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.engine import Engine
-from elmokit.inference.numpy_backend import NumPyNetwork
 from elmokit.inference.torch_backend import ModuleNetwork
 
-from ...builders.embedding_models import network_of, random_sentences, toy_model
+from ...builders.embedding_models import (
+    largest_difference,
+    network_of,
+    plain_layers,
+    random_sentences,
+    toy_model,
+)
 
 
 def test_vectors_equal_the_plain_encoder_in_any_company(backend):
@@ -23,34 +28,16 @@ def test_vectors_equal_the_plain_encoder_in_any_company(backend):
         assert np.array_equal(network.encode_tokens(ids[i : i + 1])[0], together[i])
 
 
-def test_word_ids_are_looked_up(backend):
-    model = toy_model(words=True)
-    network = network_of(model)
-    ids = model.ids_of_words(["bank", "unheard-of"])
-    vectors = torch.from_numpy(network.encode_tokens(ids))
-    assert torch.equal(vectors[0], model.token_encoder.embedding.weight[ids[0]])
-    assert torch.equal(vectors[1], model.token_encoder.embedding.weight[3])  # <UNK>
-
-
 @pytest.mark.parametrize("changes", [{}, {"projection_dim": 24}])
-def test_every_backend_computes_the_same_layers(changes):
-    """Kernels, NumPy, and PyTorch, which is for other devices."""
-    model = toy_model(**changes)
-    arrays, tokens = model.arrays(), find_distinct_tokens(random_sentences(30))
-    networks = [
-        network_of(model),
-        NumPyNetwork(model.config, arrays),
-        ModuleNetwork(model.config, arrays, use_bf16=False, device="cpu"),
-    ]
-    outputs = []
-    for network in networks:
-        engine = Engine(network)
-        vectors = engine.encode_tokens(model.ids_of_words(tokens.words))
-        outputs.append(engine.run(vectors, tokens.sentences))
-    for output in outputs[1:]:
-        for ours, theirs in zip(outputs[0].vectors, output.vectors, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
-        np.testing.assert_allclose(output.state.cell, outputs[0].state.cell, atol=1e-5, rtol=0)
+def test_pytorch_computes_the_same_layers(changes):
+    """It is for other devices; kernels and NumPy are in `test_engine.py`."""
+    model, sentences = toy_model(**changes), random_sentences(30)
+    engine = Engine(ModuleNetwork(model.config, model.arrays(), use_bf16=False, device="cpu"))
+    tokens = find_distinct_tokens(sentences)
+    output = engine.run(engine.encode_tokens(model.ids_of_words(tokens.words)), tokens.sentences)
+    expected, state = plain_layers(model, sentences)
+    assert largest_difference(output.vectors, expected) <= 1e-5
+    np.testing.assert_allclose(output.state.cell, state.cell, atol=1e-5, rtol=0)
 
 
 def test_pytorch_computes_in_bf16():

@@ -31,14 +31,8 @@ def test_two_tokens_have_one_context_if_the_same_was_read_up_to_them(sequences):
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_outputs_are_those_of_each_sequence_by_itself(backend, direction):
     bilm = FrozenBiLM(toy_model())
-    texts = [
-        "I sat by the bank",
-        "I sat by",
-        "I sat by the bank",
-        "I sat of a river",
-        "the bank",
-        "I",
-    ]
+    bank = "I sat by the bank"
+    texts = [bank, "I sat by", bank, "I sat of a river", "the bank", "I"]
     vectors, tokens = bilm.encode([text.split() for text in texts])
     turn = 1 if direction == "forward" else -1
     sequences = sorted((words[::turn] for words in tokens.sentences), key=lambda one: one.tolist())

@@ -8,41 +8,26 @@ import subprocess
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLM, BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
+from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.inference import elmo as elmo_module
 from elmokit.inference.elmo import ELMo, batch_to_ids
 from elmokit.kernels.library import load_kernels
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.model_dir import PretrainedBiLM
 
 from ...builders.command_line import start_python
 from ...builders.embedding_models import random_sentences, toy_model
 
-LSTM = LSTMConfig(num_layers=2, cell_dim=12, projection_dim=6)
-CONFIG = BiLMConfig(
-    char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1), lstm=LSTM
-)
-SENTENCES = [["the", "bank", "of", "the", "river"], ["눈"], ["a", "word"]]
 NETWORK = """
 import sys
 import torch
-from elmokit.bilm.bilm import BiLM, BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.inference.elmo import ELMo
 
 class Network(torch.nn.Module):
     def __init__(self, trainable=False):
         super().__init__()
-        lstm = LSTMConfig(cell_dim=12, projection_dim=6)
-        cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8)), num_highway=1)
-        bilm = BiLM(BiLMConfig(char_cnn=cnn, lstm=lstm))
-        self.elmo = ELMo(bilm, num_mixes=2, dropout=0.0, trainable_bilm=trainable)
-        self.output = torch.nn.Linear(24, 3)
+        self.elmo = ELMo(sys.argv[1], num_mixes=2, dropout=0.0, trainable_bilm=trainable)
+        self.output = torch.nn.Linear(32, 3)
 
     def forward(self, ids):
         out = self.elmo(ids)
@@ -65,9 +50,9 @@ def training_step(network, function, ids):
 
 def compiled(function):
     torch._dynamo.reset()
-    return torch.compile(function, backend=sys.argv[1])
+    return torch.compile(function, backend=sys.argv[2])
 
-is_quick = sys.argv[1] == "eager"
+is_quick = sys.argv[2] == "eager"
 for trainable in (False, True) if is_quick else (False,):
     network = Network(trainable)
     fast = compiled(network)
@@ -78,76 +63,46 @@ for trainable in (False, True) if is_quick else (False,):
 """
 
 
-def run_program(path, program, *arguments):
+def run_program(folder, program, *arguments):
     """Run a program from a file, which the compiler reads, in a process of its own."""
+    toy_model().save(folder / "model")
+    path = folder / "program.py"
     path.write_text(NETWORK + program)
     code = f"import runpy, warnings; warnings.simplefilter('ignore'); runpy.run_path({str(path)!r})"
-    process = start_python(code, *arguments, stderr=subprocess.PIPE)
+    process = start_python(code, folder / "model", *arguments, stderr=subprocess.PIPE)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
 
 
-@pytest.fixture
-def model():
-    model = BiLM(CONFIG)
+def test_a_frozen_model_gets_no_gradient_and_stays_in_evaluation_mode():
+    model = BiLM(toy_model().config)  # not a model of files
+    elmo = ELMo(model).train()
+    elmo(elmo.encode([["bank"]])).mixes[0].sum().backward()
+    assert elmo.training
+    assert not model.training
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+    trainable = [name for name, p in elmo.named_parameters() if p.requires_grad]
+    assert trainable == ["scalar_mixes.0.mix_weights", "scalar_mixes.0.gamma"]
+
+
+def test_a_trainable_model_gets_gradients_in_every_part_from_the_modules():
+    elmo = ELMo(toy_model(), trainable_bilm=True, dropout=0.0).train()
+    elmo(elmo.encode(random_sentences(9))).mixes[0].square().sum().backward()
+    assert elmo.bilm.training
+    assert elmo._packed._packed is None
+    for name, parameter in elmo.bilm.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_boundaries_of_a_model_of_words_are_those_of_its_vocabulary():
+    model = toy_model(words=True)
+    sentence = ["the", "river", "bank"]
+    out = ELMo(model, dropout=0.0)(model.encode([sentence], boundaries=False))
     with torch.no_grad():
-        for layer in (*model.forward_layers, *model.backward_layers):
-            layer.input_weight.mul_(2)
-    return model
-
-
-@pytest.fixture
-def ids(model):
-    """(B, W, C), without boundaries."""
-    return torch.from_numpy(model.char_vocab.encode(SENTENCES, boundaries=False))
-
-
-def layers_of(model, ids_with_boundaries=None):
-    """All layers of SENTENCES and their mask, boundaries included."""
-    if ids_with_boundaries is None:
-        ids_with_boundaries = torch.from_numpy(model.char_vocab.encode(SENTENCES))
-    with torch.no_grad():
-        out = model(ids_with_boundaries)
-    return out.layers, out.mask
-
-
-def strip(x, mask):
-    """Without the boundary positions of a (B, T, X) tensor, zero at padding."""
-    inner = mask[:, 2:]
-    return x[:, 1:-1] * inner.unsqueeze(2)
-
-
-class TestFreezing:
-    def test_a_frozen_model_gets_no_gradient_and_stays_in_evaluation_mode(self, model, ids):
-        elmo = ELMo(model).train()
-        elmo(ids).mixes[0].sum().backward()
-        assert elmo.training
-        assert not model.training
-        assert all(parameter.grad is None for parameter in model.parameters())
-        assert not any(parameter.requires_grad for parameter in model.parameters())
-        trainable = [name for name, p in elmo.named_parameters() if p.requires_grad]
-        assert trainable == ["scalar_mixes.0.mix_weights", "scalar_mixes.0.gamma"]
-
-    def test_a_trainable_model_gets_gradients_in_every_part(self, model, ids):
-        elmo = ELMo(model, trainable_bilm=True, dropout=0.0).train()
-        elmo(ids).mixes[0].square().sum().backward()
-        assert model.training
-        for name, parameter in model.named_parameters():
-            assert parameter.grad is not None, name
-            assert parameter.grad.abs().sum() > 0, name
-
-
-class TestWordInput:
-    VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank", "river"])
-
-    def test_boundaries_are_those_of_the_vocabulary(self):
-        model = PretrainedBiLM(
-            BiLMConfig(char_cnn=None, num_words=len(self.VOCAB), lstm=LSTM), word_vocab=self.VOCAB
-        )
-        sentences = [["the", "river", "bank"], ["bank"]]
-        out = ELMo(model, dropout=0.0)(model.encode(sentences, boundaries=False))
-        layers, mask = layers_of(model, model.encode(sentences))
-        torch.testing.assert_close(out.mixes[0], strip(layers.mean(dim=0), mask))
+        layers = model(model.encode([sentence])).layers
+    torch.testing.assert_close(out.mixes[0], layers.mean(dim=0)[:, 1:-1])
 
 
 class TestKernels:
@@ -204,73 +159,64 @@ class TestKernels:
     def test_a_network_that_is_traced_runs_the_modules(self, tmp_path):
         # in a process of its own: the kernels in a trace end it; and without checks of types,
         # because sizes are tensors in a trace
-        run_program(tmp_path / "trace.py", TRACE)
+        run_program(tmp_path, TRACE)
 
     @pytest.mark.parametrize("backend", ["eager", pytest.param("inductor", marks=pytest.mark.slow)])
     def test_a_network_that_is_compiled_computes_and_learns_the_same(self, tmp_path, backend):
         if backend == "inductor" and shutil.which(os.environ.get("CXX", "c++")) is None:
             pytest.skip("no C++ compiler on this machine")
-        run_program(tmp_path / "compile.py", COMPILE, backend)
+        run_program(tmp_path, COMPILE, backend)
 
-    def test_other_types_of_numbers_and_training_use_the_modules(self):
-        model = toy_model()
-        ids = model.encode([["bank"]], boundaries=False)
-        assert ELMo(model).double()(ids).mixes[0].dtype == torch.float64
-        elmo = ELMo(toy_model(), trainable_bilm=True)
-        elmo(ids).mixes[0].sum().backward()
-        assert elmo._packed._packed is None
-        assert all(p.grad is not None for p in elmo.bilm.parameters())
+    def test_other_types_of_numbers_use_the_modules(self):
+        elmo = ELMo(toy_model()).double()
+        assert elmo(elmo.encode([["bank"]])).mixes[0].dtype == torch.float64
 
 
-class TestSaving:
-    def test_what_it_cannot_use_is_not_kept(self, tmp_path):
-        model = PretrainedBiLM(CONFIG, softmax_config=SoftmaxConfig(), num_words=50_000)
-        network = torch.nn.Sequential(ELMo(model), torch.nn.Linear(12, 3))
-        own = sum(p.numel() for name, p in network.named_parameters() if "softmax" not in name)
-        assert own == sum(p.numel() for p in network.parameters())
-        network[0](network[0].encode(["the bank"]))  # packs the weights, which are not saved
-        for saved in (network, network.state_dict()):
-            torch.save(saved, tmp_path / "network.pt")
-            assert (tmp_path / "network.pt").stat().st_size < 4 * own + 50_000
-        assert model.softmax is not None
-        assert network[0].bilm.forward_layers[0] is model.forward_layers[0]
+def test_what_it_cannot_use_is_not_kept(tmp_path):
+    model = toy_model(softmax_config=SoftmaxConfig(), num_words=50_000)
+    network = torch.nn.Sequential(ELMo(model), torch.nn.Linear(16, 3))
+    own = sum(p.numel() for name, p in network.named_parameters() if "softmax" not in name)
+    assert own == sum(p.numel() for p in network.parameters())
+    network[0](network[0].encode(["the bank"]))  # packs the weights, which are not saved
+    for saved in (network, network.state_dict()):
+        torch.save(saved, tmp_path / "network.pt")
+        assert (tmp_path / "network.pt").stat().st_size < 4 * own + 50_000
+    assert model.softmax is not None
+    assert network[0].bilm.forward_layers[0] is model.forward_layers[0]
 
-    def test_a_saved_network_is_loaded_and_answers_the_same(self, tmp_path):
-        model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
-        elmo = ELMo(model).eval()
-        ids = elmo.encode(["I sat by the bank"])
-        expected = elmo(ids).mixes[0]
-        torch.save(elmo, tmp_path / "whole.pt")
-        whole = torch.load(tmp_path / "whole.pt", weights_only=False)
-        fresh = toy_model()
-        fresh.reset_parameters(torch.Generator().manual_seed(8))
-        other = ELMo(fresh).eval()
-        other.load_state_dict(elmo.state_dict())
-        for loaded in (whole, other, copy.deepcopy(elmo)):
-            assert torch.equal(loaded(ids).mixes[0], expected)
 
-    def test_a_state_of_an_earlier_version_still_loads(self):
-        model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
-        elmo = torch.nn.ModuleDict({"elmo": ELMo(model)})
-        old = elmo.state_dict()
-        old |= {f"elmo.bilm.softmax.{k}": v for k, v in model.softmax.state_dict().items()}
-        elmo.load_state_dict(old)
+def test_a_saved_network_is_loaded_and_answers_the_same(tmp_path):
+    model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
+    elmo = ELMo(model).eval()
+    ids = elmo.encode(["I sat by the bank"])
+    expected = elmo(ids).mixes[0]
+    torch.save(elmo, tmp_path / "whole.pt")
+    whole = torch.load(tmp_path / "whole.pt", weights_only=False)
+    fresh = toy_model()
+    fresh.reset_parameters(torch.Generator().manual_seed(8))
+    other = ELMo(fresh).eval()
+    other.load_state_dict(elmo.state_dict())
+    for loaded in (whole, other, copy.deepcopy(elmo)):
+        assert torch.equal(loaded(ids).mixes[0], expected)
+
+
+def test_a_state_of_an_earlier_version_still_loads():
+    model = toy_model(softmax_config=SoftmaxConfig(), num_words=9)
+    elmo = torch.nn.ModuleDict({"elmo": ELMo(model)})
+    old = elmo.state_dict()
+    old |= {f"elmo.bilm.softmax.{k}": v for k, v in model.softmax.state_dict().items()}
+    elmo.load_state_dict(old)
 
 
 def test_rows_are_the_original_ones_without_boundaries():
-    ids = batch_to_ids([["a", "é"], ["b"]])
+    """They are neither composed nor kept to whole characters."""
+    ids = batch_to_ids([["a", "e\u0301"], ["x" + "한" * 16]])  # 49 bytes: one too many
     assert ids.shape == (2, 2, 50)
     assert ids.dtype == torch.int64
     assert ids[0, 0, :4].tolist() == [259, 98, 260, 261]
-    assert ids[0, 1, :5].tolist() == [259, 0xC3 + 1, 0xA9 + 1, 260, 261]
+    assert ids[0, 1, :5].tolist() == [259, 102, 0xCC + 1, 0x81 + 1, 260]
+    assert ids[1, 0, 48] == "한".encode()[1] + 1
     assert not ids[1, 1].any()
-
-
-def test_default_neither_composes_nor_keeps_characters_whole():
-    decomposed = batch_to_ids([["e\u0301"]])[0, 0]
-    assert decomposed[:5].tolist() == [259, 102, 0xCC + 1, 0x81 + 1, 260]
-    long = batch_to_ids([["x" + "한" * 16]])[0, 0]  # 49 bytes: cut inside the last syllable
-    assert long[48] == "한".encode()[1] + 1
 
 
 def test_words_that_our_models_normalize_are_warned_of_once(caplog):

@@ -6,25 +6,18 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.inference.elmo import run_frozen
-from elmokit.inference.frozen_bilm import ENTRY_BYTES, FrozenBiLM, WordCache
+from elmokit.inference.frozen_bilm import (
+    ENTRY_BYTES,
+    NUM_STREAMS,
+    FrozenBiLM,
+    WordCache,
+    warm_state,
+)
 
 from ...builders.embedding_models import largest_difference, random_sentences, toy_model
-
-SENTENCES = random_sentences(12)
-
-
-@pytest.mark.parametrize("words", [False, True])
-def test_rows_are_the_token_vectors_of_the_words(backend, words):
-    model = toy_model(words=words)
-    vectors, tokens = FrozenBiLM(model).encode(SENTENCES)
-    assert len(set(tokens.words)) == len(tokens.words) == len(vectors)
-    with torch.no_grad():
-        expected = model.encode_tokens(model.encode_words(tokens.words))
-    torch.testing.assert_close(torch.from_numpy(vectors), expected)
-    for sentence, index in zip(SENTENCES, tokens.sentences, strict=True):
-        assert [tokens.words[i] for i in index] == ["<S>", *sentence, "</S>"]
 
 
 @pytest.mark.parametrize("wrong", [-1, 262, 65535, 65536 + 98])
@@ -86,28 +79,8 @@ def test_many_threads_share_an_embedder():
     assert all(isinstance(array, np.ndarray) for array in results[0])
 
 
-@pytest.fixture
-def model():
-    from elmokit.bilm.bilm import BiLMConfig
-    from elmokit.bilm.char_cnn import CharCNNConfig
-    from elmokit.bilm.lstmp import LSTMConfig
-    from elmokit.weights.model_dir import PretrainedBiLM
-
-    text = [f"word{k} stands {'here ' * (k % 4)}." for k in range(20)]
-    model = PretrainedBiLM(
-        BiLMConfig(
-            char_cnn=CharCNNConfig(filters=((1, 8), (2, 8)), num_highway=1),
-            lstm=LSTMConfig(cell_dim=12, projection_dim=6),
-        ),
-        warm_text=text,
-    )
-    return model.eval()
-
-
-def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams(model):
-    from elmokit.bilm.bilm import BiLMState
-    from elmokit.inference.frozen_bilm import NUM_STREAMS, FrozenBiLM, warm_state
-
+def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams():
+    model = toy_model(warm_text=[f"word{k} stands {'here ' * (k % 4)}." for k in range(20)])
     rounds = [line.split() for line in model.warm_text][: 2 * NUM_STREAMS]
     warm = warm_state(FrozenBiLM(model), model.warm_text)
     for axis, direction in enumerate(("forward", "backward")):

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig, SoftmaxConfig
-from elmokit.bilm.softmax import build_softmax
+from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.inference.target_scores import FREQUENT_WORDS, DistributionTable, TargetScores
-from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-from elmokit.weights.stored_bilm import StoredBiLM
+
+from ...builders.embedding_models import toy_model
 
 NUM_WORDS, DIM = 3 * FREQUENT_WORDS + 7, 10
 
@@ -23,21 +22,13 @@ def inputs(num_rows=70):
 def softmax_and_scores(kind, *, scale=1.0, precision="fp32"):
     """A module, and what computes the same of its arrays."""
     config = SoftmaxConfig(kind=kind, num_samples=100)
-    softmax = build_softmax(config, NUM_WORDS, DIM)
-    softmax.reset_parameters(torch.Generator().manual_seed(1))
+    model = toy_model(projection_dim=DIM, softmax_config=config, num_words=NUM_WORDS)
     with torch.no_grad():
-        for weight in softmax.parameters():
+        for name, weight in model.softmax.named_parameters():
             weight *= scale * 5
-        if kind != "adaptive":
-            softmax.bias.normal_(generator=torch.Generator().manual_seed(2))
-    shape = BiLMConfig(
-        char_cnn=CharCNNConfig(filters=((1, 4),)), lstm=LSTMConfig(projection_dim=DIM)
-    )
-    model = StoredBiLM(
-        shape, {f"softmax.{name}": tensor.numpy() for name, tensor in softmax.state_dict().items()},
-        char_vocab=CharVocab(CharVocabConfig()), softmax_config=config, num_words=NUM_WORDS,
-    )  # fmt: skip
-    return softmax, TargetScores(model, precision=precision)
+            if name == "bias":
+                weight.normal_(generator=torch.Generator().manual_seed(2))
+    return model.softmax, TargetScores(model.stored(), precision=precision)
 
 
 @torch.no_grad()

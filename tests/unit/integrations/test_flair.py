@@ -4,10 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
-from elmokit.embed.embedder import Embedder
-
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import random_sentences
 
 pytestmark = pytest.mark.filterwarnings("default")  # flair and what it drags in give many
 
@@ -20,11 +19,6 @@ with warnings.catch_warnings():
     from flair.models import SequenceTagger
 
     from elmokit.integrations.flair import ElmoEmbeddings
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model())
 
 
 def flair_sentences():
@@ -55,7 +49,7 @@ def test_a_tagger_learns_and_is_saved_with_them(embedder, tmp_path):
         ElmoEmbeddings(embedder, layers=0), labels, tag_type="length", use_rnn=False,
         use_crf=False, dropout=0.0, word_dropout=0.0, locked_dropout=0.0,
     )  # fmt: skip
-    optimizer = torch_adam(tagger)
+    optimizer = torch.optim.Adam(tagger.parameters(), lr=0.03)
     for _ in range(150):
         optimizer.zero_grad()
         loss, count = tagger.forward_loss(sentences)
@@ -68,9 +62,3 @@ def test_a_tagger_learns_and_is_saved_with_them(embedder, tmp_path):
     tokens = [token for sentence in new for token in sentence]
     right = [t.get_label("length").value == str(min(len(t.text), 4)) for t in tokens]
     assert np.mean(right) > 0.95
-
-
-def torch_adam(module):
-    import torch
-
-    return torch.optim.Adam(module.parameters(), lr=0.03)

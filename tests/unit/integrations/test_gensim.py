@@ -3,36 +3,19 @@
 import numpy as np
 import pytest
 
-from elmokit.embed.embedder import Embedder
-
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import random_sentences
 
 pytest.importorskip("gensim.models", reason="extra `static` is not installed")
 
 from elmokit.integrations.gensim import keyed_vectors
 
 
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model())
-
-
-@pytest.fixture(scope="module")
-def sentences():
-    return random_sentences(60)
-
-
-def averages(embedder, sentences):
-    found = {}
+def test_a_word_has_the_average_of_its_vectors(embedder):
+    sentences, expected = random_sentences(60), {}
+    keyed = keyed_vectors(embedder, sentences=sentences, layers="top")
     for words, vectors in zip(sentences, embedder.embed(sentences, layers="top"), strict=True):
         for word, vector in zip(words, vectors, strict=True):
-            found.setdefault(word, []).append(vector)
-    return found
-
-
-def test_a_word_has_the_average_of_its_vectors(embedder, sentences):
-    keyed = keyed_vectors(embedder, sentences=sentences, layers="top")
-    expected = averages(embedder, sentences)
+            expected.setdefault(word, []).append(vector)
     assert set(keyed.index_to_key) == set(expected)
     for word, vectors in expected.items():
         assert np.abs(keyed[word] - np.mean(vectors, axis=0)).max() < 1e-6

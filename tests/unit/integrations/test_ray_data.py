@@ -11,6 +11,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 
 from ...builders.embedding_models import embed_files, random_sentences, toy_model
+from ...builders.training_models import write_text
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Ray, while it is imported
@@ -37,10 +38,7 @@ def model():
 
 @pytest.fixture
 def text(tmp_path):
-    path = tmp_path / "text.txt"
-    lines = [" ".join(words) + "\n" for words in [*random_sentences(300), []]]
-    path.write_text("".join(lines), encoding="utf-8")
-    return path
+    return write_text(tmp_path / "text.txt", [*random_sentences(300), []])
 
 
 @pytest.mark.parametrize(

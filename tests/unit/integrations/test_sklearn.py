@@ -5,9 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from elmokit.embed.embedder import Embedder
-
-from ...builders.embedding_models import random_sentences, toy_model
+from ...builders.embedding_models import random_sentences
 
 pytest.importorskip("sklearn", reason="extra `sklearn` is not installed")
 
@@ -16,18 +14,6 @@ from sklearn.base import clone
 from elmokit.integrations.sklearn import ElmoVectorizer
 
 TEXTS = [" ".join(words) for words in random_sentences(40, seed=2)]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sklearn") / "model"
-    toy_model(vocab=True).save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def embedder(folder):
-    return Embedder.load(folder)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "sif"])

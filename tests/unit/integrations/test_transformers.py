@@ -3,14 +3,17 @@
 import copy
 import os
 import pickle
+import shutil
 import subprocess
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import start_python
 from ...builders.embedding_models import toy_model
@@ -24,8 +27,6 @@ TEXTS = ["I sat by the bank of the river.", "배 를 타고 갔다", "", "a"]
 
 
 def model_of(*, words):
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
     return toy_model(words=words, tokenizer=TokenizerConfig(name="simple", version="1"))
 
 
@@ -45,7 +46,10 @@ def folder(model, tmp_path_factory):
     return save(model, tmp_path_factory.mktemp("saved"))
 
 
-def assert_equal_to_embedder(loaded, tokenizer, model):
+def test_what_auto_classes_load_equals_embedder(model, folder):
+    loaded = transformers.AutoModel.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    assert (type(loaded), type(tokenizer)) == (ElmoModel, ElmoTokenizer)
     batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
     with torch.no_grad():
         out = loaded(**batch, output_hidden_states=True)
@@ -56,13 +60,6 @@ def assert_equal_to_embedder(loaded, tokenizer, model):
         assert int(batch["attention_mask"][row].sum()) == num_words + 2
         assert not out.last_hidden_state[row, num_words + 2 :].any()
     assert torch.equal(out.last_hidden_state, out.hidden_states[-1])
-
-
-def test_what_auto_classes_load_equals_embedder(model, folder):
-    loaded = transformers.AutoModel.from_pretrained(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    assert (type(loaded), type(tokenizer)) == (ElmoModel, ElmoTokenizer)
-    assert_equal_to_embedder(loaded, tokenizer, model)
     features = transformers.pipeline("feature-extraction", model=str(folder))(TEXTS[0])
     (expected,) = Embedder(model).embed(TEXTS[:1], layers="top")
     assert np.abs(np.array(features)[0, 1:-1] - expected).max() < 1e-6
@@ -108,14 +105,14 @@ for name, folder in {folders!r}.items():
             assert np.abs(top[row, 1 : len(vectors) + 1].numpy() - vectors).max(initial=0) < 1e-6
 
 
-def fast_tokenizer(begin, end):
+def fast_tokenizer():
     """A tokenizer of transformers that splits at blanks and adds two boundaries."""
     tokenizers = pytest.importorskip("tokenizers", reason="`tokenizers` is not installed")
-    marks = {"<pad>": 0, begin: 1, end: 2, "<unk>": 3}
+    marks = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(marks, unk_token="<unk>"))
     made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
     made.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"{begin} $A {end}", special_tokens=[(begin, 1), (end, 2)]
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
     )
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="<pad>", model_input_names=["input_ids", "attention_mask"]
@@ -132,8 +129,7 @@ def fast_tokenizer(begin, end):
     "the bank", ["the bank  of a river", " 강 ", ""], [["the", "bank", "of"], ["river"]],
 ])  # fmt: skip
 def test_offsets_and_words_are_those_of_a_fast_tokenizer(model, texts, options, truncation_side):
-    own = ElmoTokenizer.from_elmokit(model)
-    fast = fast_tokenizer("<s>", "</s>")
+    own, fast = ElmoTokenizer.from_elmokit(model), fast_tokenizer()
     own.truncation_side = fast.truncation_side = truncation_side
     options = {
         **options, "return_offsets_mapping": True,
@@ -159,18 +155,12 @@ def test_offsets_count_the_raw_text(model):
 
 
 def test_a_missing_weight_is_an_error(folder, tmp_path):
-    import shutil
-
-    from safetensors.torch import load_file, save_file
-
     shutil.copytree(folder, tmp_path / "damaged")
     path = tmp_path / "damaged/model.safetensors"
     weights = load_file(path)
     del weights["bilm.forward_layers.0.recurrent_weight"]
     save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(
-        FormatError, match=r"`bilm\.forward_layers\.0\.recurrent_weight` is missing"
-    ):
+    with pytest.raises(FormatError, match=r"`bilm\.forward_layers\.0\.recurrent_weight`"):
         transformers.AutoModel.from_pretrained(tmp_path / "damaged")
 
 

@@ -14,10 +14,7 @@ from ...builders.training_models import VOCAB, toy_model
 
 transformers = pytest.importorskip("transformers", reason="extra `transformers` is not installed")
 
-from elmokit.integrations.transformers import (  # noqa: E402
-    ElmoForCausalLM,
-    ElmoWordTokenizer,
-)
+from elmokit.integrations.transformers import ElmoForCausalLM, ElmoWordTokenizer  # noqa: E402
 
 TEXTS = ["the boat lay by the bank", "the walrus by 여행자 river 🙂", "bank"]
 DIRECTIONS = ("forward", "backward")

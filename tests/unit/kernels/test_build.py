@@ -4,6 +4,7 @@ import ctypes
 import os
 import re
 import stat
+from unittest.mock import Mock
 
 import pytest
 
@@ -80,16 +81,12 @@ def test_code_that_others_could_have_written_is_not_loaded(monkeypatch, tmp_path
         assert "XDG_CACHE_HOME" in caplog.text
 
 
-def write_compiler(folder, script, monkeypatch):
-    compiler = folder / "cc"
-    compiler.write_text(f"#!/bin/sh\n{script}\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CC", str(compiler))
-
-
 @pytest.mark.parametrize("problem", ["no compiler", "refuses", "blocked cache", "no home"])
 def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, caplog):
-    write_compiler(tmp_path, "echo 'no such instruction' >&2; exit 1", monkeypatch)
+    compiler = tmp_path / "cc"
+    compiler.write_text("#!/bin/sh\necho 'no such instruction' >&2; exit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
     expected = "no such instruction"
     if problem == "no compiler":
         monkeypatch.setattr(build, "_compiler", lambda: None)
@@ -100,7 +97,7 @@ def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, cap
         expected = str(tmp_path / "file")
     elif problem == "no home":
         monkeypatch.delenv("XDG_CACHE_HOME")
-        monkeypatch.setattr(build.Path, "home", no_home)
+        monkeypatch.setattr(build.Path, "home", Mock(side_effect=RuntimeError))
         expected = "Set XDG_CACHE_HOME"
     assert load_library("inference") is None
     assert load_library("training") is None
@@ -108,7 +105,3 @@ def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, cap
     assert record.levelname == "WARNING"
     assert expected in record.getMessage()
     assert "computed more slowly" in record.getMessage()
-
-
-def no_home():
-    raise RuntimeError("Could not determine home directory.")

@@ -52,21 +52,17 @@ def test_linear_is_the_product(kernels, threads, kind, rows, inner, columns):
     assert (out - exact).abs().max() <= ERRORS[kind] * max(1.0, float(exact.abs().max()))
 
 
+@pytest.mark.parametrize("threads", [1], indirect=True)
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
-def test_a_row_has_the_same_bits_in_any_company_on_any_threads(kernels, kind):
+def test_a_row_has_the_same_bits_in_any_company_on_any_threads(kernels, threads, kind):
     x, weight, bias = normal(50, 300), normal(130, 300, seed=1), normal(130, seed=2)
     linear = PackedLinear(kernels, weight, bias, kind)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        whole = linear(x, torch.empty(50, 130))
-        for count in (1, 2, 3):
-            torch.set_num_threads(count)
-            for rows in (slice(0, 1), slice(7, 12), slice(20, 50)):
-                part = linear(x[rows].contiguous(), torch.empty(len(x[rows]), 130))
-                assert torch.equal(part, whole[rows])
-    finally:
-        torch.set_num_threads(before)
+    whole = linear(x, torch.empty(50, 130))
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        for rows in (slice(0, 1), slice(7, 12), slice(20, 50)):
+            part = linear(x[rows].contiguous(), torch.empty(len(x[rows]), 130))
+            assert torch.equal(part, whole[rows])
 
 
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
@@ -105,11 +101,9 @@ def test_highway_equals_the_module(kernels, threads, dim):
 @pytest.mark.parametrize("embedding_dim", [5, 16])
 @torch.no_grad()
 def test_char_cnn_equals_the_module(kernels, threads, activation, embedding_dim):
+    filters = ((1, 3), (2, 70), (5, 64), (9, 20))
     config = CharCNNConfig(
-        embedding_dim=embedding_dim,
-        filters=((1, 3), (2, 70), (5, 64), (9, 20)),
-        activation=activation,
-        num_highway=0,
+        embedding_dim=embedding_dim, filters=filters, activation=activation, num_highway=0
     )
     encoder = CharTokenEncoder(config, output_dim=157, max_characters=12)
     encoder.reset_parameters(torch.Generator().manual_seed(0))
@@ -120,14 +114,10 @@ def test_char_cnn_equals_the_module(kernels, threads, activation, embedding_dim)
         row[:length] = rng.integers(1, 200, length)
     for kind, error in (("fp32", 2e-6), ("bf16", 2e-2), ("int8", 2e-2)):
         packed = PackedCharCNN(
-            kernels,
-            encoder.char_embedding.weight,
+            kernels, encoder.char_embedding.weight,
             [(conv.weight, conv.bias) for conv in encoder.convolutions],
-            max_characters=12,
-            activation=activation,
-            padding_id=PADDING_ID,
-            kind=kind,
-        )
+            max_characters=12, activation=activation, padding_id=PADDING_ID, kind=kind,
+        )  # fmt: skip
         out = packed(ids, lengths, torch.empty(len(ids), 157))
         expected = encoder(torch.from_numpy(ids.astype(np.int64)))
         assert (out - expected).abs().max() <= error

@@ -11,8 +11,7 @@ import pytest
 from elmokit.kernels import build
 from elmokit.kernels.build import VARIANTS, Variant, library_file, load_library, origin
 
-needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
-pytestmark = needs_compiler
+pytestmark = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 
 PLAIN = Variant("plain", "any", "")
 QUICK = Variant("quick", "any", "", frozenset({"quick"}))
@@ -24,44 +23,30 @@ def folder(small_libraries, tmp_path, monkeypatch):
     path = tmp_path / "prebuilt"
     path.mkdir()
     monkeypatch.setattr(build, "PREBUILT_DIR", path)
-    monkeypatch.setattr(build, "PREBUILT_DIR", path)
     monkeypatch.setattr(build, "VARIANTS", (QUICK, PLAIN))
     monkeypatch.setattr(build.platform, "machine", lambda: "any")
     monkeypatch.setattr(build, "_instructions", lambda: frozenset({"plain"}))
     build._variants_here.cache_clear()
     made = build.find_compiled("inference")
-    files = {
-        library_file("inference", variant, platform.system()): made for variant in (QUICK, PLAIN)
-    }
-    for name, source in files.items():
-        shutil.copy(source, path / name)
-    write_manifest(path)
+    for variant in (QUICK, PLAIN):
+        shutil.copy(made, path / library_file("inference", variant, platform.system()))
+    digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in path.iterdir()}
+    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
+    (path / build.MANIFEST).write_text(json.dumps(content))
     yield path
     build._variants_here.cache_clear()
 
 
-def write_manifest(folder, **changed):
-    digests = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.iterdir() if path.name != build.MANIFEST
-    }  # fmt: skip
-    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
-    (folder / build.MANIFEST).write_text(json.dumps({**content, **changed}))
-
-
-@pytest.fixture
-def no_compiler(folder, monkeypatch):
-    monkeypatch.setattr(build, "_compiler", lambda: None)
-
-
-@pytest.mark.usefixtures("no_compiler")
-@pytest.mark.parametrize("instructions", [{"plain"}, {"plain", "quick"}])
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("instructions", "name"), [({"plain"}, "plain"), ({"plain", "quick"}, "quick")]
+)
 def test_the_quickest_that_this_processor_can_run_is_taken_without_a_compiler(
-    instructions, monkeypatch
+    instructions, name, monkeypatch
 ):
+    monkeypatch.setattr(build, "_compiler", lambda: None)
     monkeypatch.setattr(build, "_instructions", lambda: frozenset(instructions))
     assert load_library("inference") is not None
-    name = "quick" if "quick" in instructions else "plain"
     assert origin("inference") == f"prebuilt kernels ({name})"
 
 

@@ -1,4 +1,4 @@
-"""The row kernels of training, and when kernels are used at all."""
+"""What kernels of training refuse, and when they are used; their numbers: `training/fused`."""
 
 import pytest
 import torch
@@ -14,30 +14,6 @@ def kernels():
     if loaded is None:
         pytest.skip("no C compiler on this machine")
     return loaded
-
-
-def normal(*shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("columns", [1, 17, 128, 300])
-def test_column_sums(kernels, dtype, columns):
-    values, weights = normal(40, columns).to(dtype), torch.linspace(-1, 1, 40)
-    exact = values.double()
-    for ours, wanted in (
-        (kernels.column_sums(values), exact.sum(0)),
-        (kernels.column_sums(values, weights), weights.double() @ exact),
-    ):
-        torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("dim", [1, 7, 64])
-def test_scattered_rows_are_added_even_twice_to_one_place(kernels, dim):
-    rows, places = normal(9, dim), torch.tensor([3, 0, 3, 5, 5, 5, 1, 0, 3])
-    out = torch.ones(6, dim)
-    kernels.scatter_rows(out, places, rows)
-    torch.testing.assert_close(out, torch.ones(6, dim).index_add(0, places, rows))
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,6 @@ def test_morphemes_are_where_kiwi_found_them(text, is_plain, expected):
     assert align(words[:-2], text) == offsets[:-2]
 
 
-def check_order(offsets, text):
-    bounds = [(0, 0), *offsets, (len(text), len(text))]
-    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
-
-
 @given(
     st.text(st.sampled_from("ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"), max_size=30)
 )
@@ -104,7 +99,8 @@ def test_any_text_is_aligned_with_its_normalized_words(text):
     words = NormalizingTokenizer(build_tokenizer("simple"), "plain-1").tokenize(text)
     offsets = align(words, text)
     assert offsets is not None
-    check_order(offsets, text)
+    bounds = [(0, 0), *offsets, (len(text), len(text))]
+    assert all(a <= c and b <= d for (a, b), (c, d) in itertools.pairwise(bounds))
     assert all(start < end for start, end in offsets)
 
 

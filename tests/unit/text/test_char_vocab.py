@@ -1,3 +1,5 @@
+"""Rows of bytes; `tests/properties/test_char_vocab.py` has their definition."""
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,9 @@ def as_original(max_characters=50):
     [
         ("the", [259, 117, 105, 102, 260, 261, 261], 12588),
         ("한국", [259, 238, 150, 157, 235, 182, 174, 260, 261, 261], 12617),
+        ("<S>", [259, 257, 260, 261], 13043),
+        ("</S>", [259, 258, 260, 261], 13044),
+        ("<s>", [259, ord("<") + 1], 12504),
     ],
 )
 def test_ids_are_those_of_the_released_models(word, begin, total):
@@ -25,31 +30,17 @@ def test_ids_are_those_of_the_released_models(word, begin, total):
     assert row.shape == (50,)
 
 
-def test_sentence_boundaries_have_rows_of_their_own():
-    vocab = as_original(6)
-    assert vocab.encode_word("<S>").tolist() == [259, 257, 260, 261, 261, 261]
-    assert vocab.encode_word("</S>").tolist() == [259, 258, 260, 261, 261, 261]
-    assert vocab.sentence_begin.tolist() == vocab.encode_word("<S>").tolist()
-    assert vocab.encode_word("<s>")[1] == ord("<") + 1
-    assert vocab.encode_word("<UNK>")[1] == ord("<") + 1
-    short = as_original(5)  # known before words are cut
-    assert short.encode_word("</S>").tolist() == short.sentence_end.tolist()
-    assert short.encode_word("<S>abc").tolist() != short.sentence_begin.tolist()
+def test_sentence_boundaries_are_known_before_words_are_cut():
+    vocab = as_original(5)
+    assert vocab.encode_word("</S>").tolist() == vocab.sentence_end.tolist()
+    assert vocab.encode_word("<S>").tolist() == vocab.sentence_begin.tolist()
+    assert vocab.encode_word("<S>abc").tolist() != vocab.sentence_begin.tolist()
 
 
-@pytest.mark.parametrize(
-    ("truncation", "kept"),
-    [("byte", "한".encode() + "국".encode()[:1]), ("character", "한".encode())],
-)
-def test_long_words_are_cut_where_the_config_says(truncation, kept):
-    vocab = CharVocab(CharVocabConfig(max_characters=6, truncation=truncation))
-    row = (vocab.encode_word("한국어").astype(int) - 1).tolist()
-    assert bytes(row[1 : row.index(259)]) == kept
-    assert vocab.is_truncated("한국어")
-    assert not vocab.is_truncated("한")
-    assert vocab.max_bytes == 4
-    # a character that just fits is kept
-    vocab = CharVocab(CharVocabConfig(max_characters=8))
-    assert not vocab.is_truncated("한국")
-    assert vocab.encode_word("한국")[7] == 260
-    assert (vocab.encode_word("한국!") == vocab.encode_word("한국")).all()
+@pytest.mark.parametrize(("max_characters", "is_cut"), [(8, False), (7, True), (6, True)])
+def test_a_character_that_just_fits_is_kept(max_characters, is_cut):
+    vocab = CharVocab(CharVocabConfig(max_characters=max_characters))
+    row = vocab.encode_word("한국").tolist()
+    assert vocab.is_truncated("한국") == is_cut
+    assert row.index(260) == (4 if is_cut else 7)
+    assert vocab.max_bytes == max_characters - 2

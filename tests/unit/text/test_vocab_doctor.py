@@ -7,13 +7,13 @@ SPECIALS = ["<S>", "</S>", "<UNK>"]
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(words):
-        path = tmp_path / "vocab.txt"
-        path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-        return path
+def check(write):
+    """Check a vocabulary of these lines, with sentences or without."""
 
-    return write
+    def check(lines, *sentences):
+        return check_vocab(write("".join(f"{line}\n" for line in lines)), *sentences)
+
+    return check
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,9 @@ def corpus():
     return words, sentences
 
 
-def test_a_sound_vocabulary(write, corpus):
+def test_a_sound_vocabulary(check, corpus):
     words, sentences = corpus
-    report = check_vocab(write([*SPECIALS, *words]), sentences)
+    report = check([*SPECIALS, *words], sentences)
     assert report.errors == report.warnings == ()
     assert report.special_lines == {"<S>": 1, "</S>": 2, "<UNK>": 3}
     assert report.num_words == 203
@@ -38,30 +38,30 @@ def test_a_sound_vocabulary(write, corpus):
 
 
 @pytest.mark.parametrize("line", ["{}\t12", "{} 12", '"{}",12', '"{}"', "{},12", "▁{}", "{}/NNG"])
-def test_lines_that_are_more_than_a_word_are_errors(write, corpus, line):
+def test_lines_that_are_more_than_a_word_are_errors(check, corpus, line):
     """However many marks of the text are words of the vocabulary."""
     words, sentences = corpus
     lines = [*SPECIALS, ".", *map(line.format, words)]
-    report = check_vocab(write(lines), [*([word, "."] for one in sentences for word in one)])
+    report = check(lines, [[word, "."] for one in sentences for word in one])
     assert report.corpus.coverage == 0.5
     (error,) = report.errors
     for part in ("100", repr(lines[4]), repr(words[0])):
         assert part in error
 
 
-def test_many_unknown_words_and_an_alphabetical_order_are_warnings(write, corpus):
+def test_many_unknown_words_and_an_alphabetical_order_are_warnings(check, corpus):
     words, sentences = corpus
-    report = check_vocab(write([*SPECIALS, *sorted(words[3:])]), sentences)
+    report = check([*SPECIALS, *sorted(words[3:])], sentences)
     assert report.errors == ()
     unknown, order = report.warnings
     assert "<UNK>" in unknown
     assert "not sorted by frequency" in order
-    too_few_to_say = check_vocab(write([*SPECIALS, *sorted(words[:99])]), sentences)
+    too_few_to_say = check([*SPECIALS, *sorted(words[:99])], sentences)
     assert not any("sorted" in warning for warning in too_few_to_say.warnings)
 
 
-def test_missing_specials_and_repeated_words(write):
-    report = check_vocab(write(["a", "<S>", "b", "<unk>", "a", "</S>", "b"]))
+def test_missing_specials_and_repeated_words(check):
+    report = check(["a", "<S>", "b", "<unk>", "a", "</S>", "b"])
     assert report.special_lines == {"<S>": 2, "</S>": 6, "<UNK>": None}
     assert "'a' (lines 1, 5)" in report.errors[-1]
     assert [error.split()[0] for error in report.errors] == ["<UNK>", "2"]
@@ -71,12 +71,12 @@ def test_missing_specials_and_repeated_words(write):
     assert report.corpus is None
 
 
-def test_coverage_and_unknown_words(write):
+def test_coverage_and_unknown_words(check):
     sentences = [["a", "x", "x", "<unk>"], ["a", "y", "b"]]
-    corpus = check_vocab(write([*SPECIALS, "a", "b", "c"]), iter(sentences)).corpus
+    corpus = check([*SPECIALS, "a", "b", "c"], iter(sentences)).corpus
     assert (corpus.num_words, corpus.num_unseen) == (7, 1)
     assert corpus.coverage == pytest.approx(3 / 7)
     assert corpus.frequent_unknown == (("x", 2), ("y", 1))
-    with_unk = check_vocab(write([*SPECIALS, "a", "<unk>", "b"]), sentences).corpus
+    with_unk = check([*SPECIALS, "a", "<unk>", "b"], sentences).corpus
     assert with_unk.coverage == pytest.approx(4 / 7)
     assert with_unk.num_unseen == 0

@@ -3,8 +3,11 @@ import random
 import numpy as np
 import pytest
 
+from elmokit.corpus.shards import write_shards
 from elmokit.errors import ConfigError, FormatError, InputError
 from elmokit.files.json_files import read_json
+from elmokit.vectors.training import VectorsConfig, corpus_shards, train_vectors
+from elmokit.vectors.vector_files import read_vectors
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +25,11 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture
 def train(corpus):
-    from elmokit.vectors.training import VectorsConfig, train_vectors
-
     def train(output, *, text=corpus, config=None, **options):
         settings = {"dim": 16, "epochs": 3, "buckets": 500} | (config or {})
         return train_vectors([text], output, VectorsConfig(**settings), **options)
 
     return train
-
-
-def read(path, only=None):
-    from elmokit.vectors.vector_files import read_vectors
-
-    return read_vectors(path, only=only)
 
 
 @pytest.mark.parametrize("kind", ["skipgram", "cbow", "fasttext"])
@@ -44,12 +39,13 @@ def test_one_thread_and_one_seed_give_the_same_vectors_in_every_form(train, tmp_
     first, second, other = ((tmp_path / name).read_bytes() for name in ("a.bin", "b.bin", "c.bin"))
     assert first == second
     assert first != other
-    binary, text = (read(tmp_path / name) for name in ("a.bin", "a.txt"))
+    binary, text = (read_vectors(tmp_path / name) for name in ("a.bin", "a.txt"))
     assert (tmp_path / "a.txt").read_text("utf-8").startswith("19 16\n")
     assert text.words == binary.words
     assert text.words[:2] == [".", "the"]  # by falling count, ties in code point order
     # only fastText's own form has n-grams, for words that it never saw
-    unseen = [read(tmp_path / name, only=["sailing"]).words for name in ("a.bin", "a.txt")]
+    files = (tmp_path / "a.bin", tmp_path / "a.txt")
+    unseen = [read_vectors(path, only=["sailing"]).words for path in files]
     assert unseen == [["sailing"] if kind == "fasttext" else [], []]
     if kind != "fasttext":
         np.testing.assert_array_equal(text.values, binary.values)
@@ -86,9 +82,6 @@ def test_impossible_settings_are_refused(train, tmp_path, name, setting, error, 
 
 
 def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
-    from elmokit.corpus.shards import write_shards
-    from elmokit.vectors.training import corpus_shards
-
     made = {"tokenizer": {"name": "simple", "version": "1"}, "normalization": "NFC"}
     for name, change in {
         "a": {}, "b": {}, "c": {"normalization": "plain-1"},

@@ -1,5 +1,6 @@
 """Word vectors in text and word2vec's binary form, and how words are looked up in them."""
 
+import functools
 import gzip
 import tracemalloc
 
@@ -8,12 +9,7 @@ import pytest
 
 from elmokit.errors import FormatError
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.vectors.vector_files import (
-    LaterWords,
-    VectorsReference,
-    read_vectors,
-    write_vectors,
-)
+from elmokit.vectors.vector_files import LaterWords, VectorsReference, read_vectors, write_vectors
 
 WORDS = ["the", "강", "bank", "New\u00a0York"]
 VALUES = np.array([[0.5, 1, -3], [-1, 2, 1e-8], [3, 4, 0.1], [7, -7, 1e20]], dtype=np.float32)
@@ -31,13 +27,8 @@ def binary(words, values, *, line_feed=b"\n", header=None):
 
 
 @pytest.fixture
-def written(tmp_path):
-    def write(content, name="vectors.bin"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
+def written(write):
+    return functools.partial(write, name="vectors.bin")
 
 
 def check(vectors, words=WORDS, values=VALUES):
@@ -51,7 +42,8 @@ def check(vectors, words=WORDS, values=VALUES):
 )
 def test_binary_files_are_known_by_their_content(written, line_feed, name):
     content = binary(WORDS, VALUES, line_feed=line_feed)
-    check(read_vectors(written(gzip.compress(content) if name.endswith("gz") else content, name)))
+    content = gzip.compress(content) if name.endswith("gz") else content
+    check(read_vectors(written(content, name=name)))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +61,7 @@ def test_binary_files_are_known_by_their_content(written, line_feed, name):
 @pytest.mark.parametrize("name", ["vectors.bin", "vectors.gz"])
 def test_text_is_read_with_blanks_in_words_with_tabs_and_blank_lines(written, text, words, name):
     content = gzip.compress(text.encode()) if name.endswith("gz") else text
-    check(read_vectors(written(content, name)), words, [[0.5, 1], [-1, 2], [3, 4]])
+    check(read_vectors(written(content, name=name)), words, [[0.5, 1], [-1, 2], [3, 4]])
 
 
 def test_memory_holds_wanted_words_alone(written):

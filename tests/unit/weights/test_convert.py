@@ -2,16 +2,13 @@ import json
 import pathlib
 import tarfile
 import zipfile
-from dataclasses import replace
 
 import pytest
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
-from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.bilm_tf import write_bilm_tf
-from elmokit.weights.model_dir import PretrainedBiLM, load_model
+from elmokit.weights.model_dir import load_model
 from elmokit.weights.stored_bilm import read_bilm
 
 from ...builders import foreign_models as foreign
@@ -19,13 +16,7 @@ from ...builders.conversion import convert
 from ...builders.embedding_models import toy_model
 from ...parity.oracles import read_datasets
 
-VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank"])
-WITH_WORDS = {"word_vocab": VOCAB, "softmax_config": SoftmaxConfig(kind="full")}
-
-
-def build(*, raw=True, **settings):
-    vocab = CharVocabConfig(normalization="none", truncation="byte") if raw else CharVocabConfig()
-    return PretrainedBiLM(replace(toy_model().config, char_vocab=vocab), **settings)
+WITH_WORDS = {"vocab": True, "softmax_config": SoftmaxConfig(kind="full")}
 
 
 @pytest.fixture
@@ -33,7 +24,7 @@ def original(tmp_path):
     """A folder with the original's files, a vocabulary and a softmax."""
     folder = tmp_path / "original"
     files = [folder / name for name in ("options.json", "weights.hdf5")]
-    write_bilm_tf(build(**WITH_WORDS), *files, vocab=folder / "vocab.txt")
+    write_bilm_tf(toy_model(raw=True, **WITH_WORDS), *files, vocab=folder / "vocab.txt")
     return folder
 
 
@@ -47,9 +38,8 @@ def test_there_and_back(original, tmp_path):
         assert report.same_bits
         assert report.max_difference == 0
         assert report.num_tokens > 20
-        assert (report.vocabulary, report.softmax) == (5, True)
-        assert report.num_parameters == build().num_parameters()
-        assert report.losses == ()
+        assert (report.vocabulary, report.softmax, report.losses) == (16, True, ())
+        assert report.num_parameters == toy_model().num_parameters()
     assert there.model_hash == back.model_hash == load_model(tmp_path / "model").model_hash()
     for name in ("options.json", "weights.hdf5", "vocab.txt"):
         assert (tmp_path / "again" / name).read_bytes() == (original / name).read_bytes()
@@ -57,7 +47,7 @@ def test_there_and_back(original, tmp_path):
 
 def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_path):
     convert(original, tmp_path / "model")
-    build().save(tmp_path / "bare")
+    toy_model(raw=True).save(tmp_path / "bare")
     out = tmp_path / "out"
     convert(tmp_path / "model", out)
     convert(tmp_path / "bare", out, overwrite=True)
@@ -66,14 +56,14 @@ def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_p
     with pytest.raises(FileExistsError, match=r"softmax\.bin holds a softmax"):
         convert(tmp_path / "bare", out, overwrite=True)
     report = convert(out, tmp_path / "again")
-    assert (report.vocabulary, report.softmax) == (5, True)
+    assert (report.vocabulary, report.softmax) == (16, True)
 
 
 @pytest.mark.parametrize("failing", range(1, 6))
 def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path, failing):
     """Whichever of the renames fails, or the process ends there."""
     convert(original, tmp_path / "model")
-    build(raw=False).save(tmp_path / "other")
+    toy_model().save(tmp_path / "other")
     out = tmp_path / "out"
     convert(tmp_path / "model", out)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
@@ -100,7 +90,7 @@ def test_an_export_replaces_all_files_of_an_older_one_or_none(original, tmp_path
 
 @pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])
 def test_a_model_directory_becomes_a_smaller_one(tmp_path, dtype, share):
-    model = build(raw=False, **WITH_WORDS)
+    model = toy_model(**WITH_WORDS)
     model.save(tmp_path / "whole")
     report = convert(tmp_path / "whole", tmp_path / "small", dtype=dtype)
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("whole", "small")]
@@ -147,7 +137,7 @@ def test_zips_of_folders_and_of_archives(original, tmp_path):
         archive.writestr("README", "ELMo")
     for source in (inner, tmp_path / "outer.zip"):
         report = convert(source, tmp_path / "model", overwrite=True)
-        assert (report.source_format, report.vocabulary) == ("bilm-tf release", 5)
+        assert (report.source_format, report.vocabulary) == ("bilm-tf release", 16)
         assert report.source.startswith(str(source))
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"original", "elmo.tar.gz", "outer.zip", "model"}, "nothing is left"

@@ -101,6 +101,7 @@ def change_words(directory, words):
         (lambda d: (d / "config.json").unlink(), r"config\.json.*elmokit pretrain.*en, ko"),
         (lambda d: (d / "vocab.txt").unlink(), r"/vocab\.txt .*config\.json"),
         (lambda d: edit(d, "model_type", "bert"), r"config\.json.*'bert'.*'elmokit'"),
+        (lambda d: (d / "model.safetensors").unlink(), r"model\.safetensors"),
         (flip_last_bit, r"safetensors: damaged.*SHA-256"),
         (put_nan, r"safetensors.*`softmax\.bias`.*not finite"),
         (lambda d: change_words(d, [*VOCAB.words[:3], "bank", "the"]), r"vocab\.txt: damaged"),

@@ -19,15 +19,11 @@ SENTENCES = {
 }
 
 
-def run(path, ids):
-    session = onnxruntime.InferenceSession(str(path))
-    return session.run(None, {"ids": np.asarray(ids, np.int64)})
-
-
 def check(model, path, ids):
     with torch.inference_mode():
         expected = model.eval()(torch.as_tensor(ids))
-    layers, mask = run(path, ids)
+    session = onnxruntime.InferenceSession(str(path))
+    layers, mask = session.run(None, {"ids": np.asarray(ids, np.int64)})
     np.testing.assert_array_equal(mask, expected.mask)
     np.testing.assert_allclose(layers, expected.layers, rtol=1e-5, atol=1e-5)
 

@@ -1,14 +1,8 @@
 import pytest
 
 from elmokit.errors import ConfigError
-from elmokit.text.tokenizers.protocol import (
-    cut_long_text,
-)
-from elmokit.text.tokenizers.registry import (
-    TokenizerConfig,
-    build_tokenizer,
-    tokenizer_for_model,
-)
+from elmokit.text.tokenizers.protocol import cut_long_text
+from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 
 
 def test_a_language_is_a_version_of_simple():
