@@ -2,52 +2,31 @@
 
 import random
 
-import pytest
-
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
 from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
+from .formats.test_columns import document
+
 TASK = CorefTask()
 
 
-def written(*sentences, name="GUM_news_river"):
-    """Write sentences of ``word`` or ``word|mark`` as a document."""
-    lines = [f"#begin document ({name}); part 000"]
-    for sentence in sentences:
-        for number, word in enumerate(sentence.split()):
-            text, _, marks = word.partition("|")
-            columns = [name, "0", str(number), text, *"-" * 5, "-", marks or "-"]
-            lines.append("\t".join(columns))
-        lines.append("")
-    return "\n".join([*lines, "#end document", ""])
+def read(path):
+    return TASK.read(path, training=True, tokenize=str.split)
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(*documents, training=True):
-        path = tmp_path / "train.conll"
-        path.write_text("".join(documents), encoding="utf-8")
-        return TASK.read(path, training=training, tokenize=str.split)
-
-    return read
-
-
-ANNA = written("Anna|(1) sees her|(1)|(2 brother|2)", "he|(2) smiles")
-RAIN = written("It rains", name="b")
-
-
-def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
-    (found,) = read(written("a|(1) b|(1)|(2) c|(2) d|(3) b|(3)|(2)", "e|(4)|(5)"))
+def test_a_mention_of_two_clusters_stays_in_the_first(write, caplog):
+    words = ["a (1)", "b (1)|(2)", "c (2)", "d (3)", "b (3)|(2)"]
+    (example,) = read(write(document(words, ["e (4)|(5)"])))
     # clusters in the order of their first mentions: 1, 2, 3, 4
-    assert TASK.gold(found) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
+    assert TASK.gold(example) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
     assert "3 mentions ignored in a second cluster" in caplog.text
     caplog.clear()
-    (twice,) = read(written("a|(1)|(1) b|(1)"))
+    (twice,) = read(write(document(["a (1)|(1)", "b (1)"])))
     assert TASK.gold(twice) == [[(0, 1), (1, 2)]]
     assert caplog.text == ""
-    assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
+    assert TASK.score([TASK.gold(example)], [TASK.gold(example)]).value == 100
 
 
 # --- windows --------------------------------------------------------------------------------------

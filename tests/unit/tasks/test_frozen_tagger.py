@@ -1,13 +1,12 @@
 """Taggers without PyTorch: the answers of the PyTorch network, whatever it reads."""
 
 from importlib.resources import files
+from itertools import product
 
 import numpy as np
 import pytest
 import torch
 
-from elmokit.tasks.classification import LabeledTexts
-from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
@@ -19,7 +18,7 @@ from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.tagging import NerTask, PosTask, SrlTask
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.static_vectors import StaticVectors
 
@@ -28,16 +27,14 @@ TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60
 STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
 
 
-def shown(inputs):
-    return ", ".join(f"{name} {value}" for name, value in inputs.items() if name != "static")
-
-
 @pytest.fixture
 def build(model_dir):
-    def build(task="ner", *, static=None, hidden_dims=(9, 5), **inputs):
+    def build(task, *, static=None, hidden_dims=(9, 5), **inputs):
         found = find_task(task)
+        is_classifier = task == "sentiment"
         config = TaskRunConfig(
-            task=task, hidden_dims=hidden_dims, inputs=InputSettings(**inputs)
+            task=task, hidden_dims=(6,) if is_classifier else hidden_dims,
+            inputs=InputSettings(**inputs),
         ).resolved(with_static=static is not None)  # fmt: skip
         bilm = TaskBiLM.open(config.inputs, str(model_dir))
         network = build_network(found, config, LABELS, bilm, static)
@@ -47,70 +44,47 @@ def build(model_dir):
             for name, parameter in network.named_parameters():
                 if "mix" in name or "gamma" in name or "bias" in name:
                     parameter.normal_(1.0, 0.5, generator=generator)
-        kind = FrozenClassifier if task == "sentiment" else FrozenTagger
+        kind = FrozenClassifier if is_classifier else FrozenTagger
         frozen = kind(config, LABELS, bilm, static, network.arrays())
-        texts = [tuple(text.split()) for text in TEXTS]
-        examples = [TaggedSentence(tokens=words, tags=("O",) * len(words)) for words in texts]
-        if task == "sentiment":
-            examples = [
-                LabeledTexts(texts=(" ".join(t),), sentences=(t,), label="O") for t in texts
-            ]
-        held = Examples(found, examples, bilm.layers_of(kept=False))
-        return network, frozen, held
+        examples = [found.from_text(text, WhitespaceTokenizer()) for text in TEXTS]
+        return network, frozen, Examples(found, examples, bilm.layers_of(kept=False))
 
     return build
 
 
+OF_CLASSIFIERS = [
+    {},
+    {"static": STATIC, "static_scale": "learned", "positions": "input"},
+    {"positions": "output", "layer_norm": "token", "characters": True},
+    {"embeddings": "layer0"},
+    {"embeddings": "static", "static": STATIC},
+    {"embeddings": "none"},
+]
+OF_TAGGERS = [
+    {"static": STATIC, "static_scale": "learned"},
+    {"layer_norm": "token", "state": "warm", "hidden_dims": (16,)},
+    {"layer_norm": "batch", "characters": False, "hidden_dims": (7, 7, 7)},
+    {"embeddings": "top", "static": STATIC},
+    {"embeddings": "layer0"},
+    {"embeddings": "average"},
+    {"embeddings": "random"},
+    {"embeddings": "static", "static": STATIC, "characters": False},
+    {"embeddings": "none"},
+]
+
+
 @pytest.mark.parametrize(
-    "inputs",
-    [
-        {},
-        {"static": STATIC, "static_scale": "learned", "positions": "input"},
-        {"positions": "output", "layer_norm": "token", "characters": True},
-        {"embeddings": "layer0"},
-        {"embeddings": "static", "static": STATIC},
-        {"embeddings": "none"},
-    ],
-    ids=shown,
-)
-def test_a_classifier_answers_as_its_network(inputs, build):
-    network, frozen, held = build("sentiment", hidden_dims=(6,), **inputs)
-    expected = predict(network, held, with_probs=True)
-    answers = predict(frozen, held, with_probs=True)
-    assert [label for label, _ in answers] == [label for label, _ in expected]
-    for (_, probs), (_, other_probs) in zip(answers, expected, strict=True):
-        assert probs == pytest.approx(other_probs, abs=1e-5)
-    assert predict(frozen, held) == [label for label, _ in expected]
-    assert frozen.num_parameters == network.num_parameters
-
-
-def check_equal(answers, expected):
-    for (tags, probs), (other_tags, other_probs) in zip(answers, expected, strict=True):
-        assert tags == other_tags
-        assert probs == pytest.approx(other_probs, abs=1e-5)
-
-
-@pytest.mark.parametrize("task", ["pos", "ner"])
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"static": STATIC, "static_scale": "learned"},
-        {"layer_norm": "token", "state": "warm", "hidden_dims": (16,)},
-        {"layer_norm": "batch", "characters": False, "hidden_dims": (7, 7, 7)},
-        {"embeddings": "top", "static": STATIC},
-        {"embeddings": "layer0"},
-        {"embeddings": "average"},
-        {"embeddings": "random"},
-        {"embeddings": "static", "static": STATIC, "characters": False},
-        {"embeddings": "none"},
-    ],
-    ids=shown,
+    ("task", "inputs"),
+    [*product(["sentiment"], OF_CLASSIFIERS), *product(["pos", "ner"], OF_TAGGERS)],
 )
 def test_answers_are_those_of_the_network(task, inputs, build):
     network, frozen, held = build(task, **inputs)
     expected = predict(network, held, with_probs=True)
-    check_equal(predict(frozen, held, with_probs=True), expected)
-    assert predict(frozen, held) == [tags for tags, _ in expected]
+    answers = predict(frozen, held, with_probs=True)
+    for (answer, probs), (other, other_probs) in zip(answers, expected, strict=True):
+        assert answer == other
+        assert probs == pytest.approx(other_probs, abs=1e-5)
+    assert predict(frozen, held) == [answer for answer, _ in expected]
     assert frozen.num_parameters == network.num_parameters
     assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
 
@@ -216,11 +190,5 @@ def test_words_that_are_not_in_the_text_have_no_place():
     assert written.span(0, 2)["text"] == "a x"
     assert written.each() == ["a", "x", "b"]
     assert written.marked([(1, 3, "<", ">")]) == "a <x b>"
-
-
-def test_spans_may_contain_one_another_and_be_of_nothing_written():
-    written = WrittenWords(["a", "b", "c"])
-    marks = [(0, 2, "[", "]1"), (0, 3, "[", "]2"), (1, 2, "[", "]3"), (2, 3, "[", "]4")]
-    assert written.marked(marks) == "[[a [b]3]1 [c]4]2"
-    empty = WrittenWords(["의사", "이", "다"], "의사다")
-    assert empty.marked([(1, 2, "[", "]1")]) == "의사[]1다"
+    morphemes = WrittenWords(["의사", "이", "다"], "의사다")  # 이 is of nothing that is written
+    assert morphemes.marked([(1, 2, "[", "]1")]) == "의사[]1다"

@@ -1,12 +1,12 @@
 """Tag sequences: what may follow what, the search and probabilities, by enumeration."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from elmokit.metrics.task_scores import read_spans
+from elmokit.metrics.task_scores import convert_tags, read_spans
 from elmokit.tasks.tag_search import (
     Marginals,
     agreeing,
@@ -68,49 +68,35 @@ def test_scores_of_a_diverged_model_are_told(value):
 
 # --- what may follow what -------------------------------------------------------------------------
 
-BIOUL_TAGS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BIUL")]
+BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
+BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+KINDS = ("X", "C-X")  # types may hold hyphens
 
 
-def pairs(tags, scheme):
-    """The allowed pairs, with START and END."""
-    allowed = allowed_transitions(tags, scheme)
-    assert allowed.shape == (len(tags) + 2, len(tags) + 2)
-    names = [*tags, "START", "END"]
-    return {(names[i], names[j]) for i, j in np.argwhere(allowed).tolist()}
+def tags_of(spans, scheme):
+    """Write spans without overlap as the tags of three words."""
+    tags = ["O"] * 3
+    for start, end, kind in spans:
+        tags[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    return tuple(convert_tags(tags, scheme=scheme))
 
 
-def test_bio_written_out_and_types_may_hold_hyphens():
-    everything = ("START", "O", "B-X", "I-X", "B-C-X", "I-C-X")
-    expected = {(before, b) for before in everything for b in ("O", "B-X", "B-C-X", "END")}
-    expected |= {(f"{part}-{kind}", f"I-{kind}") for part in "BI" for kind in ("X", "C-X")}
-    assert pairs(["O", "B-X", "I-X", "B-C-X", "I-C-X"], "iob2") == expected
-
-
-def test_bioul_allows_exactly_the_sequences_that_some_spans_give():
-    legal = pairs(BIOUL_TAGS, "bioul")
-    allowed = {
-        tags
-        for tags in product(BIOUL_TAGS, repeat=3)
-        if all(pair in legal for pair in pairwise(("START", *tags, "END")))
+@pytest.mark.parametrize(("scheme", "prefixes"), [("iob2", "BI"), ("bioul", "BIUL")])
+def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes):
+    names = ["O", *(f"{prefix}-{kind}" for kind in KINDS for prefix in prefixes)]
+    allowed = allowed_transitions(names, scheme)
+    legal = {tuple(names[tag] for tag in sequence) for sequence in all_sequences(3, allowed)}
+    pieces = [(s, e, kind) for s, e in combinations(range(4), 2) for kind in KINDS]
+    expected = {
+        tags_of(spans, scheme)
+        for size in range(4)
+        for spans in product(pieces, repeat=size)
+        if all(a[1] <= b[0] for a, b in pairwise(spans))
     }
-    pieces = [(s, e, k) for s in range(3) for e in range(s + 1, 4) for k in ("PER", "LOC")]
-    possible = set()
-    for size in range(4):
-        for spans in product(pieces, repeat=size):
-            tags = ["O"] * 3
-            for start, end, kind in spans:
-                inside = [f"I-{kind}"] * (end - start - 2)
-                long = [f"B-{kind}", *inside, f"L-{kind}"]
-                tags[start:end] = [f"U-{kind}"] if end - start == 1 else long
-            if all(a[1] <= b[0] for a, b in pairwise(spans)):
-                possible.add(tuple(tags))
-    assert allowed == possible
+    assert legal == expected
 
 
 # --- probabilities --------------------------------------------------------------------------------
-
-BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
-BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 
 
 @pytest.mark.parametrize(("tags", "scheme"), [(BIOUL, "bioul"), (BIO, "iob2")])

@@ -10,8 +10,6 @@ from elmokit.tasks.task import TaskText, usual_units, warn_of_units
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
-from ...builders.task_models import toy_model
-
 SIMPLE = build_tokenizer("simple")
 
 
@@ -63,15 +61,11 @@ def test_the_units_of_a_treebank_are_the_tokenizers_if_it_has_them(
     assert usual_units(path, tokenizer) == units
 
 
-@pytest.fixture
-def model(tmp_path):
-    toy_model().save(tmp_path / "model")
-    return str(tmp_path / "model")
-
-
-def test_morphemes_are_read_if_asked_for(model, tmp_path):
+def test_morphemes_are_read_if_asked_for(model_dir, tmp_path):
     path = tmp_path / "ko.conllu"
     path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
-    assert list(TaskText.of_model("pos", model, units="morphemes").read(path)) == [("나", "는")]
+    assert list(TaskText.of_model("pos", str(model_dir), units="morphemes").read(path)) == [
+        ("나", "는")
+    ]
     with pytest.raises(InputError, match=r"units='morphemes'.* nli"):
-        TaskText.of_model("nli", model, units="morphemes")
+        TaskText.of_model("nli", str(model_dir), units="morphemes")

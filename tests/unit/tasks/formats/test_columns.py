@@ -54,21 +54,11 @@ def test_rows_for_spaces_can_be_dropped(write):
     assert sentence.tokens == ("강", "물")
 
 
-@given(
-    st.lists(
-        st.lists(
-            st.tuples(
-                st.text(
-                    st.characters(codec="utf-8", exclude_characters="\t\n\r\0#0123456789"),
-                    min_size=1,
-                ),
-                st.sampled_from(["O", "B-X", "B-강"]),
-            ),
-            min_size=1,
-        ),
-        min_size=1,
-    )
-)
+TOKENS = st.text(st.characters(codec="utf-8", exclude_characters="\t\n\r\0#0123456789"), min_size=1)
+ROWS = st.lists(st.tuples(TOKENS, st.sampled_from(["O", "B-X", "B-강"])), min_size=1)
+
+
+@given(st.lists(ROWS, min_size=1))
 def test_what_is_written_is_read(tmp_path_factory, sentences):
     path = tmp_path_factory.mktemp("columns") / "a.conll"
     blocks = ["".join(f"{token}\t{tag}\n" for token, tag in rows) for rows in sentences]

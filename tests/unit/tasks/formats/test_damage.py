@@ -18,6 +18,7 @@ from elmokit.tasks.formats.senses import (
 )
 from elmokit.tasks.qa import read_squad
 
+from ....builders.squad_data import paragraph, squad_text
 from .test_columns import document, row
 from .test_reading import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
 
@@ -25,11 +26,7 @@ ROLES = {
     "tokens": ["Mina", "began", "her", "walk"],
     "predicates": [{"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}],
 }
-QUESTIONS = {
-    "data": [{"paragraphs": [{"context": "한강은 길다.", "qas": [
-        {"id": "q", "question": "어디?", "answers": [{"text": "한강", "answer_start": 0}]},
-    ]}]}]
-}  # fmt: skip
+QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
 
 
 def labels(path):
@@ -45,7 +42,7 @@ def predicate(**change):
 
 
 def questions(old, new):
-    return json.dumps(QUESTIONS, ensure_ascii=False).replace(old, new)
+    return QUESTIONS.replace(old, new)
 
 
 CASES = {
@@ -79,7 +76,6 @@ CASES = {
     read_records: [
         ('{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
         ('{"a": 1}\n' + "[" * 99_999, "line 2: "),
-
         ('\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
         ("a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
         ("a\ta\n1\t2\n", "line 1: .*: a, a"),

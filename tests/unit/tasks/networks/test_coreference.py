@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
-from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.tasks.networks.coreference import (
     AntecedentScore,
     AntecedentScores,
@@ -28,39 +27,19 @@ from ....builders.task_models import full_inputs
 TASK = CorefTask()
 
 
-def document(text, *clusters, speakers=None, genre=None):
-    """Sentences of ``text`` end at slashes."""
-    sentences = tuple(tuple(part.split()) for part in text.split("/"))
-    return CorefDocument(
-        name="a", part=0, sentences=sentences, clusters=clusters, speakers=speakers, genre=genre,
-    )  # fmt: skip
-
-
-ANNA = document(
-    "Anna met her brother Max by the old river bank / "
-    "she told him that it was late and then they went home",
-    ((0, 1), (2, 3), (10, 11)), ((2, 5), (12, 13)),
-)  # fmt: skip
-KOREAN = document(
-    "민지 가 서울 에 갔다 그리고 돌아왔다 / 거기 서 그 는 배 를 탔다 지난 여름 에",
-    ((0, 1), (9, 10)), ((2, 3), (7, 8)),
-)  # fmt: skip
-RAIN = document("It rained all day / and all night")
-
-
-def linking(network):
-    """Make every span go back to the nearest one before it."""
-    with torch.no_grad():
-        network.antecedent_score.to_score.bias.fill_(50.0)
-    return network
-
-
 def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_batched(
     build, keep, monkeypatch
 ):
     network = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
-    network = linking(network)
-    documents = [ANNA, KOREAN, RAIN, document("one")]
+    with torch.no_grad():  # every span goes back to the nearest one before it
+        network.antecedent_score.to_score.bias.fill_(50.0)
+    texts = (
+        "Anna met her brother Max by the old river bank / she told him that it was late",
+        "민지 가 서울 에 갔다 그리고 돌아왔다 / 거기 서 그 는 배 를 탔다 지난 여름 에",
+        "It rained all day / and all night",
+        "one",
+    )
+    documents = [TASK.example_of(*(tuple(s.split()) for s in text.split("/"))) for text in texts]
     together = predict(network, Examples(TASK, documents, keep))
     assert together[0]
     alone = [predict(network, Examples(TASK, [one], keep))[0] for one in documents]
@@ -109,21 +88,13 @@ def test_distance_buckets_written_out():
     assert distance_buckets(torch.tensor(list(edges))).tolist() == list(edges.values())
 
 
-def representation(*, seed=0):
-    layer = SpanRepresentation(4, 2, max_width=3, width_dim=3)
-    layer.reset_parameters(torch.Generator().manual_seed(seed))
-    return layer.double()
-
-
-def states_and_embeddings(num_tokens=6):
-    generator = torch.Generator().manual_seed(0)
-    states = torch.randn(num_tokens, 4, generator=generator, dtype=torch.float64)
-    return states, torch.randn(num_tokens, 2, generator=generator, dtype=torch.float64)
-
-
 def test_vectors_of_spans_equal_a_loop():
-    layer, (states, embeddings) = representation(), states_and_embeddings()
+    generator = torch.Generator().manual_seed(0)
+    layer = SpanRepresentation(4, 2, max_width=3, width_dim=3)
+    layer.reset_parameters(generator)
+    states, embeddings = (torch.randn(6, dim, generator=generator).double() for dim in (4, 2))
     starts, ends = enumerate_spans(torch.tensor([4, 2]), max_width=3)
+    layer = layer.double()
     found = layer(states, embeddings, starts, ends)
     assert found.shape == (len(starts), layer.output_dim)
     for vector, (start, end) in zip(found, as_pairs(starts, ends), strict=True):
@@ -163,22 +134,15 @@ GENRE = 2
 INF = math.inf
 
 
-def drawn(module, seed=0):
-    """Give a module weights that matter all: also biases and unknown features."""
+def make(num_spans, *, max_antecedents, seed):
+    """Return a scorer whose weights all matter, also biases and unknown features; what it reads."""
     generator = torch.Generator().manual_seed(seed)
-    draw_weights([module], generator)
+    scorer = AntecedentScore(6, 5, max_antecedents=max_antecedents, feature_dim=3, num_genres=2)
+    draw_weights([scorer], generator)
     with torch.no_grad():
-        for parameter in module.parameters():
+        for parameter in scorer.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return module
-
-
-def make(num_spans, *, seed=0, span_dim=6, max_antecedents=9, **settings):
-    """Return a scorer and what it reads."""
-    generator = torch.Generator().manual_seed(seed)
-    settings |= {"max_antecedents": max_antecedents, "feature_dim": 3, "num_genres": 2}
-    scorer = drawn(AntecedentScore(span_dim, 5, **settings), seed)
-    vectors = torch.randn(num_spans, span_dim, generator=generator)
+    vectors = torch.randn(num_spans, 6, generator=generator)
     mentions = torch.randn(num_spans, generator=generator)
     speakers = torch.randint(0, 3, (num_spans,), generator=generator)
     return scorer.eval(), vectors, mentions, speakers
@@ -194,16 +158,6 @@ def plain_score(scorer, vectors, mentions, speakers, i, j):
     return scorer.to_score(hidden).squeeze() + mentions[i] + mentions[j]
 
 
-def whole(blocks, num_spans):
-    """Return the scores of all blocks as one matrix."""
-    scores = torch.full((num_spans, num_spans), -INF)
-    for block in blocks:
-        rows, columns = block.scores.shape
-        first, at = block.first_span, block.first_antecedent
-        scores[first : first + rows, at : at + columns] = block.scores
-    return scores
-
-
 @given(
     num_spans=st.integers(0, 9),
     max_antecedents=st.integers(1, 11),
@@ -212,8 +166,12 @@ def whole(blocks, num_spans):
 )
 def test_scores_of_blocks_are_those_of_single_pairs(num_spans, max_antecedents, together, seed):
     scorer, *read = make(num_spans, seed=seed, max_antecedents=max_antecedents)
-    scores = whole(scorer(*read, GENRE, together=together), num_spans)
-    expected = torch.full((num_spans, num_spans), -INF)
+    scores = torch.full((num_spans, num_spans), -INF)
+    expected = scores.clone()
+    for block in scorer(*read, GENRE, together=together):
+        rows, columns = block.scores.shape
+        first, at = block.first_span, block.first_antecedent
+        scores[first : first + rows, at : at + columns] = block.scores
     for i, j in itertools.product(range(num_spans), repeat=2):
         if 0 < i - j <= max_antecedents:
             expected[i, j] = plain_score(scorer, *read, i, j)

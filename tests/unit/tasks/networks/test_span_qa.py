@@ -16,8 +16,6 @@ from elmokit.tasks.runs.examples import Examples, predict
 from ....builders.squad_data import paragraph
 
 TASK = QaTask()
-
-
 SETTINGS = InputSettings(dropout=0.0, layer_l2=1e-3).resolved(TASK.paper_inputs, with_static=True)
 
 
@@ -45,10 +43,8 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
         assert answer.text == example.context[answer.start : answer.end]
         assert bool(answer.text) == bool(example.context)
     assert together[3] == together[5] == FoundAnswer("", 0, 0, 0.0)
-    assert (together[4].text, together[4].probability) == (
-        "Kim",
-        pytest.approx(1),
-    )  # there is no other
+    only = together[4]  # there is no other
+    assert (only.text, only.probability) == ("Kim", pytest.approx(1))
     json.dumps([TASK.as_json(*pair) for pair in zip(ASKED, together, strict=True)], allow_nan=False)
 
 
