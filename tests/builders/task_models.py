@@ -41,6 +41,10 @@ def padded_inputs() -> torch.Tensor:
     return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
 
 
+ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
+"""A file of named entities."""
+
+
 def full_inputs(**given) -> InputSettings:
     """Settings of a new task, but for what is given."""
     return InputSettings(**given).resolved(with_static=True)

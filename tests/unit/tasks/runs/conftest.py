@@ -4,8 +4,6 @@ import shutil
 
 import pytest
 
-ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
-
 
 @pytest.fixture(scope="session")
 def trained_once(tmp_path_factory):
@@ -13,7 +11,7 @@ def trained_once(tmp_path_factory):
     from elmokit.tasks.runs.train_task import train_task
     from elmokit.tasks.runs.training import TaskTrainConfig
 
-    from ....builders.task_models import toy_model
+    from ....builders.task_models import ENTITIES, toy_model
 
     folder = tmp_path_factory.mktemp("trained")
     toy_model().save(folder / "bilm")

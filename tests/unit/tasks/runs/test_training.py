@@ -3,7 +3,6 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
 
-from ....builders.squad_data import paragraph
+from ....builders.squad_data import paragraph, squad_text
 
 
 def examples(lengths):
@@ -182,6 +181,14 @@ def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch, scor
     assert not model.training
 
 
+@pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
+def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
+    """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
+    model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
+    assert len(reports) == 6
+    assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
+
+
 class Broken(Counter):
     def loss(self, batches, examples):
         return self.updates * float("nan")
@@ -200,12 +207,10 @@ ROLES = {
         {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
     ],
 }  # fmt: skip
-PARAGRAPHS: dict[str, Any] = {
-    "data": [{"title": "t", "paragraphs": [
-        paragraph("a river", ("What ?", "river"), ("Which ?", "a")),
-        paragraph("a bank", ("Who ?", "bank")),
-    ]}],
-}  # fmt: skip
+PARAGRAPHS = squad_text(
+    paragraph("a river", ("What ?", "river"), ("Which ?", "a")),
+    paragraph("a bank", ("Who ?", "bank")),
+)
 DOCUMENT = (
     "#begin document ({0}); part {1}\n{0}\t{1}\t0\tMinji\t(1)\n{0}\t{1}\t1\tshe\t(1)\n\n"
     "#end document\n"
@@ -217,25 +222,16 @@ CASES = {
     "nli": ("tsv", "premise\thypothesis\tlabel\na\tb\tyes\nc\td\tno\na\te\tno\n", [0, 1, 0]),
     "srl": ("jsonl", f"{json.dumps(ROLES)}\n" + json.dumps(ROLES).replace("sat", "ran"),
             [0, 0, 1, 1]),
-    "qa": ("json", json.dumps(PARAGRAPHS), [0, 0, 1]),
+    "qa": ("json", PARAGRAPHS, [0, 0, 1]),
     "coref": ("conll", DOCUMENT.format("a", 0) + DOCUMENT.format("a", 1) + DOCUMENT.format("b", 0),
               [0, 0, 1]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
-def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
-    """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
-    model, reports = run_scripted(monkeypatch, range(6), schedule=schedule)
-    assert len(reports) == 6
-    assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
-
-
 @pytest.mark.parametrize("name", CASES)
-def test_examples_of_one_text_are_one_sampling_unit(name, tmp_path):
+def test_examples_of_one_text_are_one_sampling_unit(name, write):
     ending, text, units = CASES[name]
-    path = tmp_path / f"dev.{ending}"
-    path.write_text(text, encoding="utf-8")
     task = find_task(name)
+    path = write(text, name=f"dev.{ending}")
     examples = task.read(path, training=False, tokenize=str.split)
     assert task.number_sampling_units(examples).tolist() == units
