@@ -1,6 +1,7 @@
 """Sources of vectors: layers trained and random, static words."""
 
 import lzma
+import shutil
 
 import numpy as np
 import pytest
@@ -15,15 +16,11 @@ from elmokit.probes.inputs import (
     read_sense_data,
 )
 
+from ...builders.experiment_data import write_data
 from ...builders.probe_sources import TableSource, annotated
 from ...builders.task_models import toy_model
 
 SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river", ".")]
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model())
 
 
 @pytest.mark.parametrize("state", ["reset", "warm"])
@@ -36,10 +33,8 @@ def embedder():
         (1, ("layer 1",)),
     ],
 )
-def test_layers_are_those_of_the_embedder_kept_in_half_precision(
-    embedder, tmp_path, layers, names, state
-):
-    done = []
+def test_layers_are_those_of_the_embedder_kept_in_half_precision(tmp_path, layers, names, state):
+    embedder, done = Embedder(toy_model()), []
     source = LayerSource(
         embedder, layers=layers, state=state, cache_dir=tmp_path, on_sentence=lambda: done.append(1)
     )
@@ -80,31 +75,18 @@ def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_re
     assert source.read == [("in", "New", "York")]
 
 
-TEXT = (
-    "<corpus><text id='d'><sentence id='d.s0'><wf lemma='the' pos='DET'>The</wf>"
-    "<instance id='d.s0.t0' lemma='bank' pos='NOUN'>bank</instance></sentence></text></corpus>"
-)
-KEYS = "d.s0.t0 bank%1\n"
-SENSES = "lemma\tpos\trank\tsense_key\tsynset\tgloss\nbank\tn\t1\tbank%1\ts\tg\n"
-
-
-@pytest.fixture
-def senses_dir(tmp_path):
-    for name in ("semcor", "semeval2007"):
-        (tmp_path / f"{name}.gold.key.txt").write_text(KEYS, encoding="utf-8")
-        with lzma.open(tmp_path / f"{name}.data.xml.xz", "wt", encoding="utf-8") as file:
-            file.write(TEXT)
-    (tmp_path / "oewn2021-senses.tsv").write_text(SENSES, encoding="utf-8")
-    return tmp_path
-
-
-def test_senses_are_text_keys_and_an_inventory_of_one_test_set(senses_dir):
-    data = read_sense_data(senses_dir)
-    assert data.train[0].tokens == data.test[0].tokens == ("The", "bank")
-    assert data.inventory.first_sense("bank", "NOUN") == "bank%1"
-    (senses_dir / "senseval2.data.xml").write_text(TEXT.replace("The", "A"), encoding="utf-8")
-    (senses_dir / "senseval2.gold.key.txt").write_text(KEYS, encoding="utf-8")
-    assert read_sense_data(senses_dir, test="senseval2").test[0].tokens == ("A", "bank")
+def test_senses_are_text_keys_and_an_inventory_of_one_test_set(tmp_path):
+    folder = write_data(tmp_path) / "wsd-en"
+    text, keys = folder / "semcor.data.xml", folder / "semcor.gold.key.txt"
+    text.with_name(f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
+    text.rename(tmp_path / "plain.xml")
+    data = read_sense_data(folder)
+    assert (len(data.train), len(data.test)) == (12, 4)
+    assert data.train[0].tokens == data.test[0].tokens == ("a", "play", "in", "Minji")
+    assert data.inventory.first_sense("play", "NOUN") == "game"
+    (tmp_path / "plain.xml").rename(folder / "other.data.xml")
+    shutil.copy(keys, folder / "other.gold.key.txt")
+    assert len(read_sense_data(folder, test="other").test) == 12
     for wrong in (None, "x"):
-        with pytest.raises(InputError, match=r"semeval2007, senseval2 .*--test"):
-            read_sense_data(senses_dir, test=wrong)
+        with pytest.raises(InputError, match=r"other, tiny2020 .*--test"):
+            read_sense_data(folder, test=wrong)

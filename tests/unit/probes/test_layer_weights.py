@@ -25,9 +25,8 @@ def write_run(run_dir, *, embeddings="elmo", **mixes):
     run_dir.mkdir()
     positions = "both" if len(mixes) == 2 else next(iter(mixes), "input")
     inputs = to_dict(full_inputs(embeddings=embeddings, positions=positions))
-    metadata = {
-        "config": {"task": "nli", "inputs": inputs}, "labels": [], "bilm": None, "vectors": None,
-    }  # fmt: skip
+    config = {"task": "nli", "inputs": inputs}
+    metadata = {"config": config, "labels": [], "bilm": None, "vectors": None}
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     tensors = {"to_tags.weight": torch.zeros(1)}
     for index, (weights, gamma) in enumerate(mixes.values()):
@@ -60,16 +59,13 @@ def test_damage_is_told(tmp_path):
 
 
 def test_a_heat_map_shows_every_weight_and_label(tmp_path):
-    def run(name, task, *mixes):
-        return LayerWeights(
-            run=name, task=task, embeddings="elmo",
-            mixes=tuple(MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes),
-        )  # fmt: skip
-
-    runs = [
-        run("한국어 $run$", "ner", ("input", (0.2, 0.7, 0.1))),
-        run("other", "qa", ("input", (0.5, 0.5)), ("output", (0.1, 0.9))),
-    ]
+    runs = []
+    for name, task, mixes in (
+        ("한국어 $run$", "ner", {"input": (0.2, 0.7, 0.1)}),
+        ("other", "qa", {"input": (0.5, 0.5), "output": (0.1, 0.9)}),
+    ):
+        mixes = (MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes.items())
+        runs.append(LayerWeights(run=name, task=task, embeddings="elmo", mixes=tuple(mixes)))
     plot_layer_weights(runs, tmp_path / "weights.svg")
     assert [file.name for file in tmp_path.iterdir()] == ["weights.svg"]
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")

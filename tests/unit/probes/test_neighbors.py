@@ -20,31 +20,32 @@ VECTORS = {"money": (1, 0.1), "cash": (1, 0), "river": (-1, 0.1), "water": (-1, 
 VECTORS |= dict.fromkeys(("River", "WATER", ",", "."), (0, 1))
 
 
-class FirstWordEmbedder:
-    """Gives every word the vector of its sentence's first word."""
-
-    def embed_stream(self, sentences, *, layers):
-        assert layers == "top"
-        return (np.array([VECTORS[tokens[0]]] * len(tokens), "f4") for tokens in sentences)
-
-
 class WordEmbedder:
     """Gives every word a vector of its own."""
 
     def embed_stream(self, sentences, *, layers):
+        assert layers == "top"
         return (np.array([VECTORS[word] for word in tokens], "f4") for tokens in sentences)
 
 
-@pytest.fixture
-def occurrences():
-    senses = {"money": "m", "cash": "m", "river": "r", "water": "r"}
-    return [Occurrence((first, "bank", "."), 1, sense) for first, sense in senses.items()]
+class FirstWordEmbedder(WordEmbedder):
+    """Gives every word the vector of its sentence's first word."""
+
+    def embed_stream(self, sentences, *, layers):
+        firsts = (tokens[:1] * len(tokens) for tokens in sentences)
+        return super().embed_stream(firsts, layers=layers)
+
+
+OCCURRENCES = [
+    Occurrence((first, "bank", "."), 1, sense)
+    for first, sense in {"money": "m", "cash": "m", "river": "r", "water": "r"}.items()
+]
 
 
 @pytest.mark.parametrize(("at_once", "of_first"), [(1 << 22, None), (1, None), (1 << 22, 1)])
-def test_the_nearest_is_the_one_in_like_context(monkeypatch, occurrences, at_once, of_first):
+def test_the_nearest_is_the_one_in_like_context(monkeypatch, at_once, of_first):
     monkeypatch.setattr(neighbors, "_COSINES_TOGETHER", at_once)
-    near = neighborhoods(FirstWordEmbedder(), occurrences, of_first=of_first, num_neighbors=2)
+    near = neighborhoods(FirstWordEmbedder(), OCCURRENCES, of_first=of_first, num_neighbors=2)
     nearest = {one.occurrence.tokens[0]: one.neighbors[0].tokens[0] for one in near}
     expected = {"money": "cash", "cash": "money", "river": "water", "water": "river"}
     assert nearest == dict(list(expected.items())[:of_first])
@@ -90,9 +91,8 @@ def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice():
     assert near.similarities == pytest.approx((1, 1 / 1.01**0.5, -0.99 / 1.01))
     # of equally near words the first are kept
     text = [["cash"], ["cash", "water"], ["cash", "river"]]
-    near = nearest_occurrences(
-        WordEmbedder(), Occurrence(("cash", "cash"), 0), text, num_neighbors=2
-    )
+    query = Occurrence(("cash", "cash"), 0)
+    near = nearest_occurrences(WordEmbedder(), query, text, num_neighbors=2)
     assert [one.tokens for one in near.neighbors] == [("cash",), ("cash", "water")]
 
 
@@ -121,8 +121,8 @@ def test_what_cannot_be_found_is_told(word, query):
         find_neighbors(FirstWordEmbedder(), [["money", "bank"]] * 2, word, query=query)
 
 
-def test_two_occurrences_have_their_plain_cosine(occurrences):
-    pairs = [(occurrences[0], occurrences[1]), (occurrences[0], occurrences[2])]
+def test_two_occurrences_have_their_plain_cosine():
+    pairs = [OCCURRENCES[:2], (OCCURRENCES[0], OCCURRENCES[2])]
     near, far = (neighborhoods(FirstWordEmbedder(), pair)[0].similarities[0] for pair in pairs)
     a, b = (np.array(VECTORS[one.tokens[0]]) for one in pairs[1])
     assert far == pytest.approx(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))

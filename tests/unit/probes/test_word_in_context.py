@@ -14,17 +14,16 @@ VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], 
            "에": [0, 1], "갔다": [3, 3], "강": [2, 2]}  # fmt: skip
 
 
-def context(marked):
-    """``the [bank]`` with its offsets."""
-    start, end = marked.index("["), marked.index("]") - 1
-    text = marked.replace("[", "").replace("]", "")
-    return WordInContext(text=text, start=start, end=end)
-
-
 def pair(first, second, same):
+    """Texts such as ``the [bank]``."""
+    words = []
+    for marked in (first, second):
+        text = marked.replace("[", "").replace("]", "")
+        start, end = marked.index("["), marked.index("]") - 1
+        words.append(WordInContext(text=text, start=start, end=end))
     return ContextPair(
-        lemma="x", first=context(first), second=context(second), same_sense=same, location=LOCATION
-    )
+        lemma="x", first=words[0], second=words[1], same_sense=same, location=LOCATION
+    )  # fmt: skip
 
 
 PAIRS = [
@@ -58,11 +57,10 @@ def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
     assert "1 of 2 pairs" in caplog.text
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(-4, 4).map(lambda n: n / 4), st.booleans()), min_size=1, max_size=12
-    )
-)
+COSINES = st.integers(-4, 4).map(lambda n: n / 4)
+
+
+@given(st.lists(st.tuples(COSINES, st.booleans()), min_size=1, max_size=12))
 def test_no_other_threshold_is_better(pairs):
     cosines = np.array([cosine for cosine, _ in pairs], dtype=np.float32)
     truth = np.array([same for _, same in pairs])
