@@ -22,10 +22,7 @@ from ....builders.squad_data import paragraph, squad_text
 from .test_columns import document, row
 from .test_reading import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
 
-ROLES = {
-    "tokens": ["Mina", "began", "her", "walk"],
-    "predicates": [{"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}],
-}
+PREDICATE = {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
 QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
 
 
@@ -33,12 +30,8 @@ def labels(path):
     return read_labeled_texts(path, str.split, **PAIRS)
 
 
-def roles(**change):
-    return json.dumps({**ROLES, **change})
-
-
-def predicate(**change):
-    return roles(predicates=[{**ROLES["predicates"][0], **change}])
+def roles(*, tokens=("Mina", "began", "her", "walk"), **change):
+    return json.dumps({"tokens": tokens, "predicates": [PREDICATE | change]})
 
 
 def questions(old, new):
@@ -92,9 +85,9 @@ CASES = {
         )),
     ],
     read_propbank: [
-        (predicate(tags=["O", "B-V"]), r"line 1, predicates\[0\]: 4 .* 2 "),
-        (predicate(index=4), r"line 1, predicates\[0\]: .* 4 .* 4 "),
-        (predicate(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
+        (roles(tags=["O", "B-V"]), r"line 1, predicates\[0\]: 4 .* 2 "),
+        (roles(index=4), r"line 1, predicates\[0\]: .* 4 .* 4 "),
+        (roles(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
         (roles(tokens=["a", 1, "b", "c"]), r"line 1: .*'tokens\[1\]'"),
     ],
     read_squad: [

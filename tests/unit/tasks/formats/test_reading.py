@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import json
 import os
 from pathlib import Path
@@ -57,19 +58,19 @@ def test_examples_pass_and_a_share_of_faults_up_to_the_limit(read, caplog):
 
 
 @pytest.mark.parametrize(
-    ("names", "suffixes", "expected"),
+    ("name", "others", "suffixes"),
     [
-        (["en_ewt-ud-train.conllu.xz", "constraints.tsv", ".train.swp"], (), 0),
-        (["x-train.conllu", "x-train.txt"], (".conllu",), 0),
-        (["training.tsv", "device.tsv"], (), 0),
-        (["en/train.tsv", ".cache/train.tsv"], (), 0),
+        ("en_ewt-ud-train.conllu.xz", ["constraints.tsv", ".train.swp"], ()),
+        ("x-train.conllu", ["x-train.txt"], (".conllu",)),
+        ("training.tsv", ["device.tsv"], ()),
+        ("en/train.tsv", [".cache/train.tsv"], ()),
     ],
 )
-def test_a_split_is_a_whole_part_of_a_name(tmp_path, names, suffixes, expected):
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert find_split(tmp_path, "train", suffixes) == tmp_path / names[expected]
+def test_a_split_is_a_whole_part_of_a_name(tmp_path, name, others, suffixes):
+    for path in (tmp_path / name, *(tmp_path / other for other in others)):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert find_split(tmp_path, "train", suffixes) == tmp_path / name
     with pytest.raises(FileNotFoundError, match="'dev'"):
         find_split(tmp_path, "dev")
 
@@ -127,25 +128,28 @@ PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
 PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
 
 
+WORDS = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1)
+LEAVES = st.tuples(st.just("2"), st.tuples(WORDS))
+
+
 @given(
     st.recursive(
-        st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1).map(
-            lambda word: ("2", [word])
-        ),
-        lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1)),
+        LEAVES, lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1))
     )
 )
 def test_words_and_nodes_survive(tmp_path_factory, tree):
     def written(node):
         label, parts = node
-        inside = (one if isinstance(one, str) else written(one) for one in parts)
+        inside = (part if isinstance(part, str) else written(part) for part in parts)
         return f"({label} {' '.join(inside)})"
 
     def nodes(node):
         label, parts = node
-        below = [[(None, [one])] if isinstance(one, str) else nodes(one) for one in parts]
-        words = [word for one in below for word in one[0][1]]
-        return [(label, words)] + [one for part in below for one in part if one[0] is not None]
+        if isinstance(parts[0], str):
+            return [(label, list(parts))]
+        below = [nodes(part) for part in parts]
+        words = [word for (_, own), *_ in below for word in own]
+        return [(label, words), *itertools.chain(*below)]
 
     path = tmp_path_factory.mktemp("trees") / "a.txt"
     path.write_bytes(written(tree).encode())
@@ -157,15 +161,11 @@ def test_words_and_nodes_survive(tmp_path_factory, tree):
 
 
 def test_each_predicate_is_an_example(write, caplog):
-    tags = ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
-    sentence = {
-        "tokens": ["Mina", "began", "her", "walk"],
-        "predicates": [{"index": 2, "lemma": "begin", "tags": tags}] * 2,
-    }
-    others = {**sentence, "predicates": []}, {**sentence, "tokens": ["Mina", "began", "", "walk"]}
-    rows = [sentence] * 20 + list(others)
-    first, *more = read_propbank(write(lines(*rows), name="a.jsonl"))
-    assert (first.tokens, first.predicate) == (("Mina", "began", "her", "walk"), 2)
+    words, tags = ["Mina", "began", "her", "walk"], ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
+    row = {"tokens": words, "predicates": [{"index": 2, "tags": tags}] * 2}
+    others = {**row, "predicates": []}, {**row, "tokens": ["Mina", "began", "", "walk"]}
+    first, *more = read_propbank(write(lines(*[row] * 20, *others), name="a.jsonl"))
+    assert (first.tokens, first.predicate) == (tuple(words), 2)
     assert first.tags == tuple(tags)  # the verb need not be at the predicate
     assert len(more) == 39
     assert "empty_token: 2" in caplog.text
@@ -178,9 +178,6 @@ CONTEXT = "한강은 길다. 한강은 서울을 지난다."
 def question(*answers, name="q1", text="어디를?", **more):
     given = [{"text": words, "answer_start": start} for words, start in answers]
     return {"id": name, "question": text, "answers": given, **more}
-
-
-GOOD = [question(("서울", 12), name=f"good {number}") for number in range(59)]
 
 
 @pytest.fixture
@@ -204,11 +201,10 @@ def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, n
 
 
 def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
-    questions = (
-        *GOOD, question(), question(("서울", 12), text=" "), question(is_impossible=True),
-        question(("부산", 3), ("서울", 12), (" ", 3), name="some"),
-        question(("부산", 3), name="none"),
-    )  # fmt: skip
+    good = [question(("서울", 12))] * 59
+    some = question(("부산", 3), ("서울", 12), (" ", 3), name="some")
+    bad = question(), question(("서울", 12), text=" "), question(is_impossible=True)
+    questions = *good, *bad, some, question(("부산", 3), name="none")
     *_, last = ask(*questions)
     assert (last.name, last.spans) == ("some", ((12, 14),))
     for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
@@ -228,40 +224,33 @@ WIC = {
 OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
 
 
-def layout(name):
-    """Return the files of a split, as MCL-WiC, WiC and SuperGLUE have them: suffix -> text."""
-    if name == "superglue":
-        rows = [{**pair, "word": pair["lemma"], "idx": 0} for pair in (WIC, OTHER)]
-        return {".jsonl": lines(*rows)}
-    if name == "wic":
-        first = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
-        rows = first + "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
-        return {".data.txt": rows, ".gold.txt": "F\nT\n"}
-    rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
-    gold = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
-    return {".en-en.data": json.dumps(rows, indent=1), ".en-en.gold": json.dumps(gold)}
+WIC_ROWS = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\nbank\tN\t1-1\tThe bank rose .\tA bank .\n"
+MCL = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+MCL_GOLD = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
+LAYOUTS = {
+    "mcl": {".en-en.data": json.dumps(MCL, indent=1), ".en-en.gold": json.dumps(MCL_GOLD)},
+    "wic": {".data.txt": WIC_ROWS, ".gold.txt": "F\nT\n"},
+    "superglue": {".jsonl": lines(*({**pair, "word": "bank"} for pair in (WIC, OTHER)))},
+}
 
 
-@pytest.fixture(params=["mcl", "wic", "superglue"])
-def wic_folder(request, tmp_path):
+@pytest.fixture(params=LAYOUTS)
+def wic_folder(request, write, tmp_path):
     for split in ("train", "dev"):
         (tmp_path / split).mkdir()
-        for suffix, text in layout(request.param).items():
-            (tmp_path / split / f"{split}{suffix}").write_text(text)
+        for suffix, text in LAYOUTS[request.param].items():
+            write(text, name=f"{split}/{split}{suffix}")
     return tmp_path
 
 
 def test_pairs_of_every_layout_are_read(wic_folder):
     data = read_wic_data(wic_folder)
-    for pairs in (data.train, data.dev):
-        words = [
-            (one.text[one.start : one.end], pair.same_sense, pair.lemma)
-            for pair in pairs for one in (pair.first, pair.second)
-        ]  # fmt: skip
-        assert words == [
-            ("bank", False, "bank"), ("Banks", False, "bank"),
-            ("bank", True, "bank"), ("bank", True, "bank"),
-        ]  # fmt: skip
+    for first, second in (data.train, data.dev):
+        assert (first.lemma, second.lemma) == ("bank", "bank")
+        assert (first.same_sense, second.same_sense) == (False, True)
+        words = [first.first, first.second, second.first, second.second]
+        texts = [word.text[word.start : word.end] for word in words]
+        assert texts == ["bank", "Banks", "bank", "bank"]
 
 
 @pytest.mark.parametrize("wic_folder", ["mcl", "wic"], indirect=True)

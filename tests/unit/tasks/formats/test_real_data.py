@@ -88,7 +88,7 @@ def test_whole_files_hold_what_is_published(find, name, read, num_examples, of, 
     assert of is None or sum(map(of, examples)) == num_in_all
 
 
-def test_senses_and_their_first_sense_baseline(find, tmp_path):
+def test_senses_and_their_first_sense_baseline(find, write):
     keys = find("wsd-en/semeval2007.gold.key.txt.xz")
     sentences = list(read_senses(find("wsd-en/semeval2007.data.xml.xz"), keys))
     words = [word for sentence in sentences for word in sentence.occurrences]
@@ -97,9 +97,7 @@ def test_senses_and_their_first_sense_baseline(find, tmp_path):
     lemmas = {"lemma"} | {word.lemma.replace("_", " ") for word in words}
     with lzma.open(find("wsd-en/oewn2021-senses.tsv.xz"), "rt", encoding="utf-8") as lines:
         wanted = [line for line in lines if line.split("\t")[0].lower() in lemmas]
-    path = tmp_path / "senses.tsv"
-    path.write_text("".join(wanted), encoding="utf-8")
-    inventory = read_sense_inventory(path)
+    inventory = read_sense_inventory(write("".join(wanted)))
     # published for the first sense of WordNet on this set: 54.5 F1
     right = sum(inventory.first_sense(word.lemma, word.pos) in word.sense_keys for word in words)
     assert right / len(words) == pytest.approx(0.545, abs=0.02)

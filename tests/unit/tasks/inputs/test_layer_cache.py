@@ -60,21 +60,19 @@ def test_what_was_not_used_for_longest_goes_first_and_the_newest_stays(
     def keep(name):
         before = set(tmp_path.iterdir())
         keep_layers(embedder, [(name,) * 100], tmp_path)
-        (made,) = set(tmp_path.iterdir()) - before or {None}
-        return made
+        return next(iter(set(tmp_path.iterdir()) - before), None)
 
-    entries = [keep(name) for name in "ab"]
-    for number, entry in enumerate(entries):
-        os.utime(entry, (1000 + number, 1000 + number))
-    size = sum(path.stat().st_size for path in entries[0].iterdir())
+    first, second = keep("a"), keep("b")
+    for entry, time in ((first, 1000), (second, 1001)):
+        os.utime(entry, (time, time))
+    size = sum(path.stat().st_size for path in first.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", str(2.5 * size / 1e9))
     assert keep("a") is None  # uses the first one again
-    (tmp_path / "notes.txt").write_text("not ours")
-    third = keep("c")
-    assert set(tmp_path.iterdir()) == {entries[0], third, tmp_path / "notes.txt"}
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not ours")
+    assert {first, keep("c"), notes} == set(tmp_path.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "0")
-    newest = keep("d")
-    assert set(tmp_path.iterdir()) == {newest, tmp_path / "notes.txt"}
+    assert {keep("d"), notes} == set(tmp_path.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "ten")
     with pytest.raises(InputError, match=r"ELMOKIT_LAYER_CACHE_GB.*'ten'"):
         keep("e")
