@@ -28,20 +28,18 @@ def random(*shape, seed=0, scale=2.0):
     return scale * np.random.default_rng(seed).standard_normal(shape)
 
 
-def keeps(sequence, allowed):
-    num_tags = len(allowed) - 2
-    path = [num_tags, *sequence, num_tags + 1]
-    return not sequence or all(bool(allowed[a, b]) for a, b in pairwise(path))
-
-
 def score_of(transitions, logits, sequence):
     score = sum(logits[t, tag] for t, tag in enumerate(sequence))
     return score + sum(transitions[a, b] for a, b in pairwise(sequence))
 
 
 def all_sequences(length, allowed):
-    sequences = product(range(len(allowed) - 2), repeat=length)
-    return [sequence for sequence in sequences if keeps(sequence, allowed)]
+    start, end = len(allowed) - 2, len(allowed) - 1
+    return [
+        sequence
+        for sequence in product(range(start), repeat=length)
+        if not length or all(allowed[pair] for pair in pairwise([start, *sequence, end]))
+    ]
 
 
 @pytest.mark.parametrize("allowed", [ALL, SOME])
@@ -102,32 +100,25 @@ def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes
 @pytest.mark.parametrize(("tags", "scheme"), [(BIOUL, "bioul"), (BIO, "iob2")])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
-    logits = random(length, len(tags), seed=length)
-    with_transitions = scheme == "bioul"
-    transitions = with_transitions * random(len(tags), len(tags), seed=9)
-    allowed = allowed_transitions(tags, scheme)
+    logits, allowed = random(length, len(tags), seed=length), allowed_transitions(tags, scheme)
+    transitions = random(len(tags), len(tags), seed=9) if scheme == "bioul" else None
+    given = np.zeros((len(tags), len(tags))) if transitions is None else transitions
     sequences = all_sequences(length, allowed)
-    weights = np.exp([score_of(transitions, logits, sequence) for sequence in sequences])
+    weights = np.exp([score_of(given, logits, sequence) for sequence in sequences])
     every = dict(zip(sequences, (weights / weights.sum()).tolist(), strict=True))
-    given = transitions if with_transitions else None
-    marginals = Marginals(logits, transitions=given, allowed=allowed)
+    marginals = Marginals(logits, transitions=transitions, allowed=allowed)
     for t, tag in product(range(length), range(len(tags))):
         expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
         assert marginals.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
     ids = {tag: number for number, tag in enumerate(tags)}
-    spans_of = {sequence: set(read_spans([tags[tag] for tag in sequence])) for sequence in every}
+    names_of = {sequence: [tags[tag] for tag in sequence] for sequence in every}
+    spans_of = {sequence: read_spans(names) for sequence, names in names_of.items()}
     for sequence, prob in every.items():
         assert not length or marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
-        names = [tags[tag] for tag in sequence]
-        for span, own in zip(read_spans(names), span_probs(marginals, names, ids), strict=True):
+        probs = span_probs(marginals, names_of[sequence], ids)
+        for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
-
-
-def spans(*document):
-    """Return the spans after consistency; a sentence is text and its tags, separated by |."""
-    read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
-    return [read_spans(tags) for tags in consistent_tags(read)]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +136,12 @@ def spans(*document):
           "New York York | O O O", "New York Times | B-ORG I-ORG L-ORG"],
          [[("LOC", 0, 2)], [("LOC", 0, 2)], [("PER", 0, 1)], [("PER", 0, 1)],
           [("LOC", 0, 2), ("PER", 2, 3)], [("ORG", 0, 3)]]),
-        (["", ""], [[], []]),
+        (["|", "|"], [[], []]),
     ],
 )  # fmt: skip
 def test_names_agree_within_a_document(document, expected):
-    document = [sentence if "|" in sentence else "|" for sentence in document]
-    assert spans(*document) == expected
+    read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
+    assert [read_spans(tags) for tags in consistent_tags(read)] == expected
 
 
 def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():

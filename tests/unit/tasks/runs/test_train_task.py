@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 
 import pytest
 import torch
@@ -87,12 +88,8 @@ def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, tra
 
 def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
     def scored(*scores):
-        values = iter(scores)
-
-        def score(*_):
-            return TaskScore("accuracy", next(values))
-
-        monkeypatch.setattr(training_module, "score_model", score)
+        script = map(partial(TaskScore, "accuracy"), scores)
+        monkeypatch.setattr(training_module, "score_model", lambda *_: next(script))
 
     def killed_in_the_third_epoch(self, pieces):
         if self.state.best is not None and self.state.best.epoch == 3:
