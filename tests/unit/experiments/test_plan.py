@@ -7,22 +7,9 @@ from itertools import product
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.experiments.definitions import (
-    CONTROL_SEEDS,
-    EXPERIMENTS,
-    SEEDS,
-    TASKS,
-    Condition,
-    find_experiment,
-)
-from elmokit.experiments.plan import (
-    ALL_DIVERGED,
-    NOT_TUNED,
-    RATE_FACTORS,
-    best_rates,
-    plan_tasks,
-    plan_tuning,
-)
+from elmokit.experiments import definitions
+from elmokit.experiments import plan as planning
+from elmokit.experiments.definitions import EXPERIMENTS, TASKS, Condition, find_experiment
 
 from ...builders.experiment_runs import result
 
@@ -36,7 +23,7 @@ def plan(
     *, conditions=(STATIC, ELMO), tasks=(NER, NLI), shares=(1.0, 0.1), max_seeds=None, **more
 ):  # fmt: skip
     experiment = replace(TABLE1, conditions=conditions, shares=shares, max_seeds=max_seeds)
-    return plan_tasks(experiment, tasks, **{"seeds": 2, "metadata": FACTS} | more)
+    return planning.plan_tasks(experiment, tasks, **{"seeds": 2, "metadata": FACTS} | more)
 
 
 def test_complete_comparisons_come_first():
@@ -71,9 +58,10 @@ def test_seeds_are_those_of_the_task_fewer_for_controls_unless_they_are_given():
         runs = plan(tasks=tasks, conditions=(ELMO, control), shares=(1.0,), **more)
         return Counter((run.task, run.condition) for run in runs)
 
+    usual, few = definitions.SEEDS, definitions.CONTROL_SEEDS
     assert seeds(seeds=None) == {
-        ("ner", "elmo"): 5, ("srl", "elmo"): SEEDS,
-        ("ner", "control"): CONTROL_SEEDS, ("srl", "control"): CONTROL_SEEDS,
+        ("ner", "elmo"): 5, ("srl", "elmo"): usual, ("ner", "control"): few,
+        ("srl", "control"): few,
     }  # fmt: skip
     assert set(seeds(seeds=4).values()) == {4}
     assert set(seeds(seeds=None, max_seeds=1).values()) == {1}
@@ -83,18 +71,21 @@ def test_rates_are_tuned_for_every_condition_or_for_another_one():
     average = ("inputs.embeddings=average",)
     follower = Condition(name="average", overrides=average, tuned_as="elmo")
     experiment = replace(TABLE1, conditions=(STATIC, ELMO, follower))
-    tuning = plan_tuning(experiment, [NER], metadata=FACTS, overrides=())
+    tuning = planning.plan_tuning(experiment, [NER], metadata=FACTS, overrides=())
     usual = NER.learning_rate
     assert [(run.condition, run.learning_rate / usual) for run in tuning] == [
-        (condition, factor) for factor in RATE_FACTORS for condition in ("static", "elmo")
+        (condition, factor) for factor in planning.RATE_FACTORS for condition in ("static", "elmo")
     ]
     static, elmo = ([run for run in tuning if run.condition == name] for name in ("static", "elmo"))
     outcomes = {static[0].id: result(99.0, epochs=[40.0, 39.0]),  # dev chooses nothing
                 static[1].id: result(45.0, epochs=[41.0, 45.0])}  # fmt: skip
     keys = (NER.dataset, "static"), (NER.dataset, "elmo")
-    assert best_rates(tuning, outcomes) == ({}, dict.fromkeys(keys, NOT_TUNED))
+    assert planning.best_rates(tuning, outcomes) == ({}, dict.fromkeys(keys, planning.NOT_TUNED))
     outcomes |= dict.fromkeys((static[2].id, *(run.id for run in elmo)), "diverged")
-    assert best_rates(tuning, outcomes) == ({keys[0]: usual / 2}, {keys[1]: ALL_DIVERGED})
+    assert planning.best_rates(tuning, outcomes) == (
+        {keys[0]: usual / 2},
+        {keys[1]: planning.ALL_DIVERGED},
+    )
     runs = plan(tasks=(NER,), conditions=experiment.conditions, rates={keys[1]: 0.5})
     used = {run.condition: run.learning_rate for run in runs}
     assert used == {"static": usual, "elmo": 0.5, "average": 0.5}

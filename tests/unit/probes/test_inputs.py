@@ -8,13 +8,7 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.probes.inputs import (
-    LayerSource,
-    check_names,
-    layer_sources,
-    occurrence_vectors,
-    read_sense_data,
-)
+from elmokit.probes import inputs
 
 from ...builders.experiment_data import write_data
 from ...builders.probe_sources import TableSource, annotated
@@ -35,7 +29,7 @@ SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river",
 )
 def test_layers_are_those_of_the_embedder_kept_in_half_precision(tmp_path, layers, names, state):
     embedder, done = Embedder(toy_model()), []
-    source = LayerSource(
+    source = inputs.LayerSource(
         embedder, layers=layers, state=state, cache_dir=tmp_path, on_sentence=lambda: done.append(1)
     )
     assert source.names == names
@@ -54,8 +48,8 @@ def test_random_weights_are_those_of_the_seed(tmp_path):
     toy_model().save(tmp_path / "model")
 
     def top(seed):
-        sources = layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
-        assert check_names(sources) == ["layer top", "random top"]
+        sources = inputs.layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
+        assert inputs.check_names(sources) == ["layer top", "random top"]
         return [next(source.stream(SENTENCES)) for source in sources]
 
     (trained, one), (_, same), (_, other) = top(1), top(1), top(2)
@@ -70,7 +64,7 @@ def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_re
         annotated("b", "never read", (0, 1, "never", "ADV", "n")),
     ]
     source = TableSource({"in": [[5], [6]], "New": [[1], [2]], "York": [[3], [8]]}, ("x", "y"))
-    ((word, vectors),) = occurrence_vectors(source, sentences, {"a.0"})
+    ((word, vectors),) = inputs.occurrence_vectors(source, sentences, {"a.0"})
     assert (word.name, vectors.tolist()) == ("a.0", [[2.0], [5.0]])
     assert source.read == [("in", "New", "York")]
 
@@ -80,13 +74,13 @@ def test_senses_are_text_keys_and_an_inventory_of_one_test_set(tmp_path):
     text, keys = folder / "semcor.data.xml", folder / "semcor.gold.key.txt"
     text.with_name(f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
     text.rename(tmp_path / "plain.xml")
-    data = read_sense_data(folder)
+    data = inputs.read_sense_data(folder)
     assert (len(data.train), len(data.test)) == (12, 4)
     assert data.train[0].tokens == data.test[0].tokens == ("a", "play", "in", "Minji")
     assert data.inventory.first_sense("play", "NOUN") == "game"
     (tmp_path / "plain.xml").rename(folder / "other.data.xml")
     shutil.copy(keys, folder / "other.gold.key.txt")
-    assert len(read_sense_data(folder, test="other").test) == 12
+    assert len(inputs.read_sense_data(folder, test="other").test) == 12
     for wrong in (None, "x"):
         with pytest.raises(InputError, match=r"other, tiny2020 .*--test"):
-            read_sense_data(folder, test=wrong)
+            inputs.read_sense_data(folder, test=wrong)

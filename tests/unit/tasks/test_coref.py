@@ -29,9 +29,6 @@ def test_a_mention_of_two_clusters_stays_in_the_first(write, caplog):
     assert TASK.score([TASK.gold(example)], [TASK.gold(example)]).value == 100
 
 
-# --- windows --------------------------------------------------------------------------------------
-
-
 def long_document(num_sentences):
     """Sentence n has the words ``n`` and ``x``; 0 and 3, 1 and 4, … mean the same, and all x."""
     sentences = tuple((str(number), "x") for number in range(num_sentences))
@@ -62,9 +59,6 @@ def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
         assert part.clusters[3] == tuple((at, at + 1) for at in range(1, 100, 2))
     assert {0, 70} <= firsts  # the first and the last window there are
     assert TASK.part(whole, random.Random(3)) == TASK.part(whole, random.Random(3))
-
-
-# --- scores and output ----------------------------------------------------------------------------
 
 
 def test_mentions_are_shown_in_numbered_brackets_that_nest():

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 
 from elmokit.metrics.task_scores import convert_tags, read_spans
-from elmokit.tasks.tag_search import (
-    Marginals,
-    agreeing,
-    allowed_transitions,
-    consistent_tags,
-    span_probs,
-    viterbi,
-)
+from elmokit.tasks import tag_search
 
 LENGTHS = np.array([4, 1, 0, 3])
 NUM_TAGS = 3
@@ -45,7 +38,7 @@ def all_sequences(length, allowed):
 @pytest.mark.parametrize("allowed", [ALL, SOME])
 def test_the_search_finds_what_enumeration_finds(allowed):
     logits, transitions = random(4, 4, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
-    tags, scores = viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
+    tags, scores = tag_search.viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
     for row, length in enumerate(LENGTHS):
         best = max(
             all_sequences(length, allowed),
@@ -59,12 +52,12 @@ def test_the_search_finds_what_enumeration_finds(allowed):
 def test_scores_of_a_diverged_model_are_told(value):
     one, length = ALL[:3, :3], np.array([1])
     with pytest.raises(FloatingPointError, match="NaN"):
-        viterbi(np.array([[[value]]]), length, allowed=one)
+        tag_search.viterbi(np.array([[[value]]]), length, allowed=one)
     with pytest.raises(FloatingPointError, match="NaN"):
-        viterbi(np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one)
+        tag_search.viterbi(
+            np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one
+        )
 
-
-# --- what may follow what -------------------------------------------------------------------------
 
 BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
 BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
@@ -82,7 +75,7 @@ def tags_of(spans, scheme):
 @pytest.mark.parametrize(("scheme", "prefixes"), [("iob2", "BI"), ("bioul", "BIUL")])
 def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes):
     names = ["O", *(f"{prefix}-{kind}" for kind in KINDS for prefix in prefixes)]
-    allowed = allowed_transitions(names, scheme)
+    allowed = tag_search.allowed_transitions(names, scheme)
     legal = {tuple(names[tag] for tag in sequence) for sequence in all_sequences(3, allowed)}
     pieces = [(s, e, kind) for s, e in combinations(range(4), 2) for kind in KINDS]
     expected = {
@@ -94,19 +87,19 @@ def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes
     assert legal == expected
 
 
-# --- probabilities --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("tags", "scheme"), [(BIOUL, "bioul"), (BIO, "iob2")])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
-    logits, allowed = random(length, len(tags), seed=length), allowed_transitions(tags, scheme)
+    logits, allowed = (
+        random(length, len(tags), seed=length),
+        tag_search.allowed_transitions(tags, scheme),
+    )
     transitions = random(len(tags), len(tags), seed=9) if scheme == "bioul" else None
     given = np.zeros((len(tags), len(tags))) if transitions is None else transitions
     sequences = all_sequences(length, allowed)
     weights = np.exp([score_of(given, logits, sequence) for sequence in sequences])
     every = dict(zip(sequences, (weights / weights.sum()).tolist(), strict=True))
-    marginals = Marginals(logits, transitions=transitions, allowed=allowed)
+    marginals = tag_search.Marginals(logits, transitions=transitions, allowed=allowed)
     for t, tag in product(range(length), range(len(tags))):
         expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
         assert marginals.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
@@ -115,7 +108,7 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
     spans_of = {sequence: read_spans(names) for sequence, names in names_of.items()}
     for sequence, prob in every.items():
         assert not length or marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
-        probs = span_probs(marginals, names_of[sequence], ids)
+        probs = tag_search.span_probs(marginals, names_of[sequence], ids)
         for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
@@ -141,7 +134,7 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
 )  # fmt: skip
 def test_names_agree_within_a_document(document, expected):
     read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
-    assert [read_spans(tags) for tags in consistent_tags(read)] == expected
+    assert [read_spans(tags) for tags in tag_search.consistent_tags(read)] == expected
 
 
 def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():
@@ -152,7 +145,7 @@ def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():
         sentence("Rome", "U-LOC", [0.9]), sentence("Rome", "U-LOC", [0.8]),
         sentence("Rome", "U-PER", [0.4]), sentence("", "", []), sentence("Rome", "O", []),
     ]  # fmt: skip
-    agreed = [answer for _, answer in agreeing(iter(answers), with_probs=True)]
+    agreed = [answer for _, answer in tag_search.agreeing(iter(answers), with_probs=True)]
     assert agreed == [
         (["U-LOC"], [0.9]), (["U-LOC"], [0.8]), (["U-LOC"], [None]), ([], []), (["O"], []),
     ]  # fmt: skip

@@ -84,9 +84,6 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
         assert other.tokens == ("Oslo", "ruht")
 
 
-# --- characters -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "entities", "tokens", "tags", "score"),
     [
@@ -124,9 +121,6 @@ def test_tokens_that_share_characters_give_spans_that_do_not():
     assert spans_of_tokens([("A", 0, 2)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 1)]
 
 
-# --- treebanks ------------------------------------------------------------------------------------
-
-
 def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
     return f"{number}\t{word}\t{lemma}\t{tag}\t{xpos}\t_\t0\t{deprel}\t_\t_\n"
 
@@ -157,9 +151,6 @@ def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags)
     path = write(row(1, word, lemma=lemma, xpos=xpos) + row(2, ".", lemma=".", xpos="sf"))
     (sentence,) = read_morphemes(path)
     assert (sentence.tokens, sentence.tags) == ((*morphemes, "."), (*tags, "sf"))
-
-
-# --- coreference ----------------------------------------------------------------------------------
 
 
 def document(*sentences, name="GUM_news_river", part="000", end="#end document\n"):

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import itertools
 import json
 import os
 from pathlib import Path
@@ -122,42 +121,29 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch):
     os.close(end)
 
 
-# --- texts with labels ----------------------------------------------------------------------------
-
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
 PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
 
 
+def joined(label, parts):
+    """Return a node above others: its text, and the labels and words of all nodes."""
+    words = [word for _, ((_, own), *_) in parts for word in own]
+    nodes = [node for _, below in parts for node in below]
+    return f"({label} {' '.join(text for text, _ in parts)})", [(label, words), *nodes]
+
+
 WORDS = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1)
-LEAVES = st.tuples(st.just("2"), st.tuples(WORDS))
+LEAVES = WORDS.map(lambda word: (f"(2 {word})", [("2", [word])]))
+LABELS = st.sampled_from("01234")
 
 
-@given(
-    st.recursive(
-        LEAVES, lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1))
-    )
-)
+@given(st.recursive(LEAVES, lambda nodes: st.builds(joined, LABELS, st.lists(nodes, min_size=1))))
 def test_words_and_nodes_survive(tmp_path_factory, tree):
-    def written(node):
-        label, parts = node
-        inside = (part if isinstance(part, str) else written(part) for part in parts)
-        return f"({label} {' '.join(inside)})"
-
-    def nodes(node):
-        label, parts = node
-        if isinstance(parts[0], str):
-            return [(label, list(parts))]
-        below = [nodes(part) for part in parts]
-        words = [word for (_, own), *_ in below for word in own]
-        return [(label, words), *itertools.chain(*below)]
-
+    text, nodes = tree
     path = tmp_path_factory.mktemp("trees") / "a.txt"
-    path.write_bytes(written(tree).encode())
+    path.write_bytes(text.encode())
     read = read_sentiment_trees(path, min_phrase_tokens=1)
-    assert [(one.label, list(one.sentences[0])) for one in read] == nodes(tree)
-
-
-# --- roles, questions -----------------------------------------------------------------------------
+    assert [(one.label, list(one.sentences[0])) for one in read] == nodes
 
 
 def test_each_predicate_is_an_example(write, caplog):
@@ -214,8 +200,6 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
     assert (first.texts, len(first.spans)) == (("부산", "서울"), 1)
     assert (second.texts, second.spans) == (("부산",), ())
 
-
-# --- words in context -----------------------------------------------------------------------------
 
 WIC = {
     "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
@@ -280,8 +264,6 @@ def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
     assert "several_targets: 80" in caplog.text
 
 
-# --- senses ---------------------------------------------------------------------------------------
-
 HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
 TAIL = "</text>\n</corpus>\n"
 FIRST = (
@@ -331,8 +313,9 @@ def test_senses_of_the_same_spelling_come_first(write):
     assert len(inventory) == 5
     keys = [sense.sense_key for sense in inventory.senses("march", "n")]
     assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
-    firsts = {("March", "NOUN"): "march%1:28:00::", ("march", "VERB"): "march%2:38:00::",
-              ("RIVER_BANK", "n"): "river_bank%1:17:00::", ("Brook", "NOUN"): None,
-              ("march", "ADV"): None}  # fmt: skip
-    for (lemma, pos), key in firsts.items():
+    for lemma, pos, key in (
+        ("March", "NOUN", "march%1:28:00::"), ("march", "VERB", "march%2:38:00::"),
+        ("RIVER_BANK", "n", "river_bank%1:17:00::"), ("Brook", "NOUN", None),
+        ("march", "ADV", None),
+    ):  # fmt: skip
         assert inventory.first_sense(lemma, pos) == key

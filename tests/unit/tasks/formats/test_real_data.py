@@ -12,14 +12,9 @@ from pathlib import Path
 import pytest
 
 from elmokit.tasks.classification import NliTask, SentimentTask, read_sentiment_trees
+from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.senses import (
-    read_kobest_wic,
-    read_sense_inventory,
-    read_senses,
-    read_wic,
-)
 from elmokit.tasks.qa import read_squad
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")
@@ -69,8 +64,8 @@ WHOLE = [
     ("nli-klue-ko/dev.jsonl.gz", labeled(NliTask), 1437, None, 0),
     ("sst-5/dev.txt.gz", read_sentiment_trees, 1101, None, 0),
     ("nsmc-rebuilt-ko/dev.tsv.xz", labeled(SentimentTask), 7134, None, 0),
-    ("wic-mcl-en/dev.jsonl.gz", read_wic, 1000, None, 0),
-    ("kobest-wic-ko/dev.tsv.gz", read_kobest_wic, 610, None, 0),
+    ("wic-mcl-en/dev.jsonl.gz", senses.read_wic, 1000, None, 0),
+    ("kobest-wic-ko/dev.tsv.gz", senses.read_kobest_wic, 610, None, 0),
 ]
 """Examples, and what they hold in all."""
 
@@ -90,14 +85,14 @@ def test_whole_files_hold_what_is_published(find, name, read, num_examples, of, 
 
 def test_senses_and_their_first_sense_baseline(find, write):
     keys = find("wsd-en/semeval2007.gold.key.txt.xz")
-    sentences = list(read_senses(find("wsd-en/semeval2007.data.xml.xz"), keys))
+    sentences = list(senses.read_senses(find("wsd-en/semeval2007.data.xml.xz"), keys))
     words = [word for sentence in sentences for word in sentence.occurrences]
     assert len(words) == 455
     # only the senses that are asked for: reading all takes a minute under run-time type checks
     lemmas = {"lemma"} | {word.lemma.replace("_", " ") for word in words}
     with lzma.open(find("wsd-en/oewn2021-senses.tsv.xz"), "rt", encoding="utf-8") as lines:
         wanted = [line for line in lines if line.split("\t")[0].lower() in lemmas]
-    inventory = read_sense_inventory(write("".join(wanted)))
+    inventory = senses.read_sense_inventory(write("".join(wanted)))
     # published for the first sense of WordNet on this set: 54.5 F1
     right = sum(inventory.first_sense(word.lemma, word.pos) in word.sense_keys for word in words)
     assert right / len(words) == pytest.approx(0.545, abs=0.02)

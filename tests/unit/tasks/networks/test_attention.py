@@ -47,8 +47,7 @@ def mean_of(scores, vectors):
     """The softmax-weighted mean of some vectors; zeros if there are none."""
     if not vectors:
         return torch.zeros(DIM).double()
-    weights = torch.softmax(torch.stack(scores), dim=0)
-    return sum(w * v for w, v in zip(weights, vectors, strict=True))
+    return torch.stack(scores).softmax(dim=0) @ torch.stack(vectors)
 
 
 def assert_rows(found, expected):
@@ -98,13 +97,10 @@ def test_self_attention_equals_a_loop_over_pairs():
     for row, words, _ in real(n, n):
         expected = []
         for i, x in enumerate(words):
-            others = [j for j in range(len(words)) if j != i]
-            scores = [trilinear(attention.score, x, words[j]).exp() for j in others]
-            total = sum(scores) + torch.tensor(0.7).double().exp()
-            mean = sum(
-                (s / total * words[j] for s, j in zip(scores, others, strict=True)),
-                start=torch.zeros(DIM).double(),
-            )
+            others = words[:i] + words[i + 1 :]
+            scores = [trilinear(attention.score, x, other) for other in others]
+            nothing = torch.zeros(DIM).double()
+            mean = mean_of([*scores, attention.no_attend], [*others, nothing])
             expected.append(torch.cat((x, mean, x * mean)))
         assert_rows(found[row], expected)
 

@@ -19,17 +19,16 @@ TASK = QaTask()
 SETTINGS = InputSettings(dropout=0.0, layer_l2=1e-3).resolved(TASK.paper_inputs, with_static=True)
 
 
-def ask(question, context):
-    return TASK.example_of(tuple(question.split()), tuple(context.split()))
-
-
 ASKED = [
-    ask("Who sat ?", "Minji sat by the river bank and it rained all day"),
-    ask("어디 에서 탔 나 ?", "서울 에서 배 를 탔다"),
-    ask("", "nobody asked"),
-    ask("Who ?", ""),
-    ask("Who was it then ?", "Kim"),
-    ask("", ""),
+    TASK.example_of(tuple(question.split()), tuple(context.split()))
+    for question, context in (
+        ("Who sat ?", "Minji sat by the river bank and it rained all day"),
+        ("어디 에서 탔 나 ?", "서울 에서 배 를 탔다"),
+        ("", "nobody asked"),
+        ("Who ?", ""),
+        ("Who was it then ?", "Kim"),
+        ("", ""),
+    )
 ]
 
 
@@ -60,9 +59,6 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
     torch.testing.assert_close(network.loss(batches, examples), expected)
 
 
-# --- the best span --------------------------------------------------------------------------------
-
-
 @given(
     seed=st.integers(0, 10_000),
     length=st.integers(1, 9),
@@ -75,13 +71,11 @@ def test_the_best_span_equals_a_loop_over_spans(seed, length, max_length, real):
     mask = torch.rand(3, length, generator=generator) < real
     starts, ends, scores = best_answers(first, last, mask, max_length=max_length)
     for row in range(3):
-        spans = [
-            (start, end)
+        own = {
+            (start, end): (first[row, start] + last[row, end - 1]).item()
             for start, end in itertools.combinations(range(length + 1), 2)
             if end - start <= max_length and mask[row, start] and mask[row, end - 1]
-        ]
-        expected = max(
-            spans, key=lambda s: (first[row, s[0]] + last[row, s[1] - 1]).item(), default=(0, 0)
-        )
+        }
+        expected = max(own, key=own.get, default=(0, 0))
         assert (starts[row].item(), ends[row].item()) == expected
-        assert (scores[row].item() == -torch.inf) == (not spans)
+        assert (scores[row].item() == -torch.inf) == (not own)

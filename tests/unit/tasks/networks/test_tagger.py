@@ -53,8 +53,6 @@ def test_equals_the_equations_sentence_by_sentence(num_layers):
         assert (out[row, length:] == 0).all()
 
 
-# --- the CRF ---
-
 CRF_LENGTHS = [4, 1, 0, 3]
 NUM_TAGS = 3
 TAGS = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from elmokit.errors import InputError
+from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.registry import find_task
@@ -72,29 +73,16 @@ def test_prediction_batches_are_bounded_in_words():
     assert batches == [[1, 10, 10], [3000], [5000]]
 
 
-class DocumentTask(PosTask):
-    """Its examples are documents: tuples of sentences."""
-
-    batched_by, default_batch_size = "document", 1
-
-    def sentences(self, example):
-        return example
-
-    def part(self, example, draw):
-        start = draw.randint(0, len(example) - 2)
-        return example[start : start + 2]
-
-
 def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
     monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 12)
-    number = itertools.count()  # each sentence is of a word of its own
+    task, number = CorefTask(), itertools.count()  # each sentence is of a word of its own
     documents = [
-        tuple((f"w{next(number)}",) * length for length in lengths)
+        task.example_of(*((f"w{next(number)}",) * length for length in lengths))
         for lengths in ([3, 2, 5], [], [20, 1], [4, 4, 4])
     ]
-    every = [sentence for document in documents for sentence in document]
+    every = [sentence for document in documents for sentence in document.sentences]
     layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(every)}
-    held = Examples(DocumentTask(), documents, lambda wanted: [layers[words] for words in wanted])
+    held = Examples(task, documents, lambda wanted: [layers[words] for words in wanted])
     assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
     network = SimpleNamespace(make_batch=lambda sentences, layers: (sentences, layers))
     batches = held.batches(network, held.examples)
@@ -105,7 +93,7 @@ def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
     assert [int(layers[0, 0, 0]) for layers in read] == list(range(8))
     assert [len(layers) for layers in read] == [size for batch in sizes for size in batch]
     assert held.batches(network, held.examples[1:2]) == []
-    ((_, part),) = held.batches(network, [held.examples[0][1:]])
+    ((_, part),) = held.batches(network, [task.example_of(*documents[0].sentences[1:])])
     assert [int(layers[0, 0, 0]) for layers in part] == [1, 2]
 
 
@@ -143,9 +131,6 @@ class Counter(TaskModel):
 
     def predict(self, batches, examples):
         raise AssertionError("scores are given")
-
-    def reset_parameters(self, generator):
-        raise AssertionError("it starts at 0")
 
 
 def run_scripted(monkeypatch, scores, **settings):
@@ -196,28 +181,19 @@ def test_what_is_not_finite_names_the_settings_of_a_task():
         list(TaskTraining(Broken(), held, held, TaskTrainConfig()).run())
 
 
-ROLES = {
-    "tokens": ["I", "sat", "slept"],
-    "predicates": [
-        {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
-    ],
-}  # fmt: skip
-PARAGRAPHS = squad_text(
-    paragraph("a river", ("What ?", "river"), ("Which ?", "a")),
-    paragraph("a bank", ("Who ?", "bank")),
-)
+PREDICATES = [{"index": 0, "tags": ["B-V", "O"]}, {"index": 1, "tags": ["O", "B-V"]}]
+ROLES = json.dumps({"tokens": ["sat", "slept"], "predicates": PREDICATES})
+RIVER = paragraph("a river", ("What ?", "river"), ("Which ?", "a"))
 PARTS = [
-    document(["Minji (1)", "she (1)"], name=name, part=part)
+    document(["a (1)", "b (1)"], name=name, part=part)
     for name, part in (("a", 0), ("a", 1), ("b", 0))
 ]
-
 CASES = {
     "ner": ("txt", "Minji B-PER\n\nsat O\n\n", [0, 1]),
     "sentiment": ("tsv", "text\tlabel\nby the river\tgood\nI sat\tbad\n", [0, 1]),
     "nli": ("tsv", "premise\thypothesis\tlabel\na\tb\tyes\nc\td\tno\na\te\tno\n", [0, 1, 0]),
-    "srl": ("jsonl", f"{json.dumps(ROLES)}\n" + json.dumps(ROLES).replace("sat", "ran"),
-            [0, 0, 1, 1]),
-    "qa": ("json", PARAGRAPHS, [0, 0, 1]),
+    "srl": ("jsonl", f"{ROLES}\n{ROLES.replace('sat', 'ran')}\n", [0, 0, 1, 1]),
+    "qa": ("json", squad_text(RIVER, paragraph("a", ("Who ?", "a"))), [0, 0, 1]),
     "coref": ("conll", "".join(PARTS), [0, 0, 1]),
 }  # fmt: skip
 
