@@ -82,18 +82,15 @@ def test_rates_are_tuned_for_every_condition_or_for_another_one():
     keys = (NER.dataset, "static"), (NER.dataset, "elmo")
     assert planning.best_rates(tuning, outcomes) == ({}, dict.fromkeys(keys, planning.NOT_TUNED))
     outcomes |= dict.fromkeys((static[2].id, *(run.id for run in elmo)), "diverged")
-    assert planning.best_rates(tuning, outcomes) == (
-        {keys[0]: usual / 2},
-        {keys[1]: planning.ALL_DIVERGED},
-    )
+    rates, missing = planning.best_rates(tuning, outcomes)
+    assert (rates, missing) == ({keys[0]: usual / 2}, {keys[1]: planning.ALL_DIVERGED})
     runs = plan(tasks=(NER,), conditions=experiment.conditions, rates={keys[1]: 0.5})
     used = {run.condition: run.learning_rate for run in runs}
     assert used == {"static": usual, "elmo": 0.5, "average": 0.5}
 
 
 @pytest.mark.parametrize(
-    "override",
-    ["task=nli", "train.seed=3", "train={epochs=3}", " inputs . layer_l2 = 0.1"],
+    "override", ["task=nli", "train.seed=3", "train={epochs=3}", " inputs . layer_l2 = 0.1"]
 )
 def test_what_is_compared_cannot_be_set(override):
     other = Condition(name="λ = 1", overrides=(*ELMO.overrides, "inputs.layer_l2=1.0"))

@@ -130,20 +130,10 @@ def test_tags_stand_behind_the_words_as_written_or_as_read_where_they_share_char
     assert answer["tokens"][5]["end"] - answer["tokens"][5]["start"] == 1
 
 
-def test_roles_are_shown_without_the_asterisks_of_the_predicate():
-    example = SrlTask().from_text("The dog  *bit* him.", build_tokenizer("simple"))
-    tags = ["B-A0", "I-A0", "B-V", "B-A1", "O"]
-    assert SrlTask().show(example, tags) == "[A0 The dog]  [V bit] [A1 him]."
-    answer = SrlTask().as_json(example, tags)
-    assert answer["text"] == "The dog  *bit* him."
-    assert [role["text"] for role in answer["roles"]] == ["The dog", "bit", "him"]
-    assert (answer["roles"][1]["start"], answer["predicate"]) == (10, 2)
-    assert "probability" not in answer["roles"][0]
-
-
 @pytest.mark.parametrize(
     ("text", "before", "predicate", "after"),
     [
+        ("The dog  *bit* him.", "The dog", "bit", "him ."),
         ("The U.S. *attacked* it.", "The U.S.", "attacked", "it ."),
         ("I *could*n't go.", "I", "could", "n't go ."),
         ("*Go* at 5 p.m. now", "", "Go", "at 5 p.m. now"),
@@ -152,13 +142,20 @@ def test_roles_are_shown_without_the_asterisks_of_the_predicate():
     ],
 )
 def test_a_marked_text_has_the_words_of_the_text_without_the_marks(text, before, predicate, after):
-    example = SrlTask().from_text(text, build_tokenizer("simple:en"))
-    before, words, after = (part.split() for part in (before, predicate, after))
-    assert example.tokens == (*before, *words, *after)
-    inside = ["B-V", *["I-V"] * (len(words) - 1)]
-    answer = SrlTask().as_json(example, ["O"] * len(before) + inside + ["O"] * len(after))
-    assert answer["predicate"] == len(before)
-    assert [role["text"] for role in answer["roles"]] == [predicate]
+    task = SrlTask()
+    example = task.from_text(text, build_tokenizer("simple:en"))
+    first, words, last = (part.split() for part in (before, predicate, after))
+    assert example.tokens == (*first, *words, *last)
+    tags = ["O"] * len(first) + ["B-V", *["I-V"] * (len(words) - 1), "B-A1", *["O"] * len(last[1:])]
+    asterisk = text.index("*")
+    marked = text.replace(f"*{predicate}*", f"[V {predicate}]").replace(last[0], f"[A1 {last[0]}]")
+    assert task.show(example, tags) == marked
+    answer = task.as_json(example, tags)
+    assert (answer["text"], answer["predicate"]) == (text, len(first))
+    role, other = answer["roles"]
+    assert (role["text"], role["start"]) == (predicate, asterisk + 1)
+    assert other["text"] == last[0]
+    assert "probability" not in role
 
 
 def test_words_that_are_not_in_the_text_have_no_place():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from elmokit.metrics.task_scores import convert_tags, read_spans
+from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks import tag_search
 
 LENGTHS = np.array([4, 1, 0, 3])
@@ -17,8 +17,8 @@ SOME = ALL.copy()
 SOME[0, 2] = SOME[NUM_TAGS, 2] = SOME[1, NUM_TAGS + 1] = False
 
 
-def random(*shape, seed=0, scale=2.0):
-    return scale * np.random.default_rng(seed).standard_normal(shape)
+def random(*shape, seed=0):
+    return 2 * np.random.default_rng(seed).standard_normal(shape)
 
 
 def score_of(transitions, logits, sequence):
@@ -40,23 +40,19 @@ def test_the_search_finds_what_enumeration_finds(allowed):
     logits, transitions = random(4, 4, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
     tags, scores = tag_search.viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
     for row, length in enumerate(LENGTHS):
-        best = max(
-            all_sequences(length, allowed),
-            key=lambda sequence: score_of(transitions, logits[row], sequence),
-        )
-        assert tags[row].tolist() == [*best, *[0] * (4 - length)]
-        assert scores[row] == pytest.approx(score_of(transitions, logits[row], best))
+        sequences = all_sequences(length, allowed)
+        best = max((score_of(transitions, logits[row], own), own) for own in sequences)
+        assert scores[row] == pytest.approx(best[0])
+        assert tags[row].tolist() == [*best[1], *[0] * (4 - length)]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_scores_of_a_diverged_model_are_told(value):
-    one, length = ALL[:3, :3], np.array([1])
-    with pytest.raises(FloatingPointError, match="NaN"):
-        tag_search.viterbi(np.array([[[value]]]), length, allowed=one)
-    with pytest.raises(FloatingPointError, match="NaN"):
-        tag_search.viterbi(
-            np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one
-        )
+    length, allowed = np.array([1]), ALL[:3, :3]
+    for score, transitions in ((value, None), (0.0, np.array([[value]]))):
+        logits = np.array([[[score]]])
+        with pytest.raises(FloatingPointError, match="NaN"):
+            tag_search.viterbi(logits, length, transitions=transitions, allowed=allowed)
 
 
 BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
@@ -64,25 +60,17 @@ BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 KINDS = ("X", "C-X")  # types may hold hyphens
 
 
-def tags_of(spans, scheme):
-    """Write spans without overlap as the tags of three words."""
-    tags = ["O"] * 3
-    for start, end, kind in spans:
-        tags[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
-    return tuple(convert_tags(tags, scheme=scheme))
-
-
 @pytest.mark.parametrize(("scheme", "prefixes"), [("iob2", "BI"), ("bioul", "BIUL")])
 def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes):
     names = ["O", *(f"{prefix}-{kind}" for kind in KINDS for prefix in prefixes)]
     allowed = tag_search.allowed_transitions(names, scheme)
     legal = {tuple(names[tag] for tag in sequence) for sequence in all_sequences(3, allowed)}
-    pieces = [(s, e, kind) for s, e in combinations(range(4), 2) for kind in KINDS]
+    pieces = [(kind, s, e) for s, e in combinations(range(4), 2) for kind in KINDS]
     expected = {
-        tags_of(spans, scheme)
+        tuple(write_tags(spans, 3, scheme=scheme))
         for size in range(4)
         for spans in product(pieces, repeat=size)
-        if all(a[1] <= b[0] for a, b in pairwise(spans))
+        if all(a[2] <= b[1] for a, b in pairwise(spans))
     }
     assert legal == expected
 

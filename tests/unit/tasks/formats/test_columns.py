@@ -5,13 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
-from elmokit.metrics.task_scores import read_spans
-from elmokit.tasks.formats.conll import (
-    read_columns,
-    read_coreference,
-    spans_of_characters,
-    spans_of_tokens,
-)
+from elmokit.metrics.task_scores import read_spans, write_tags
+from elmokit.tasks.formats import conll
+from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
@@ -98,9 +94,7 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
 def test_characters_become_tokens_and_their_tags_go_with_them(
     write, text, entities, tokens, tags, score
 ):
-    task, own = NerTask(units="characters"), ["O"] * len(text)
-    for kind, start, end in entities:
-        own[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    task, own = NerTask(units="characters"), write_tags(entities, len(text), scheme="iob2")
     rows = "".join(f"{character}\t{tag}\n" for character, tag in zip(text, own, strict=True))
     path = write(f"## name\t{text}\n{rows}\n")
     (example,) = task.read(path, training=True, tokenize=lambda _: tokens)
@@ -113,12 +107,12 @@ def test_characters_become_tokens_and_their_tags_go_with_them(
 
 def test_tokens_that_share_characters_give_spans_that_do_not():
     """갔다 is 가, 었, 다 in the same two characters; a token without characters is in no span."""
-    offsets = ((0, 2), (0, 2), (0, 2), (3, 5))
+    shared, empty = ((0, 2), (0, 2), (0, 2), (3, 5)), ((0, 2), (2, 2), (2, 4))
     spans = [("A", 0, 1), ("B", 1, 3), ("C", 3, 4)]
-    assert spans_of_characters(spans, offsets) == [("A", 0, 2), ("C", 3, 5)]
-    assert spans_of_tokens([("A", 0, 1), ("B", 1, 2)], offsets) == [("A", 0, 3)]
-    assert spans_of_tokens([("A", 0, 4)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 3)]
-    assert spans_of_tokens([("A", 0, 2)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 1)]
+    assert conll.spans_of_characters(spans, shared) == [("A", 0, 2), ("C", 3, 5)]
+    assert conll.spans_of_tokens([("A", 0, 1), ("B", 1, 2)], shared) == [("A", 0, 3)]
+    assert conll.spans_of_tokens([("A", 0, 4)], empty) == [("A", 0, 3)]
+    assert conll.spans_of_tokens([("A", 0, 2)], empty) == [("A", 0, 1)]
 
 
 def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):

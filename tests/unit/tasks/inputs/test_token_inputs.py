@@ -11,12 +11,9 @@ from elmokit.vectors.static_vectors import StaticVectors
 from ....builders.task_models import full_inputs, toy_model
 
 SENTENCES = [("by", "the", "river"), (), ("배", "by")]
+RANDOM = np.random.default_rng(0)
+LAYERS = [RANDOM.normal(size=(len(words), 3, 4)).astype(np.float16) for words in SENTENCES]
 STATIC = StaticVectors(["by", "river"], np.array([[1, 2], [3, 4]], dtype=np.float32))
-
-
-def layers_of(sentences):
-    random = np.random.default_rng(0)
-    return [random.normal(size=(len(words), 3, 4)).astype(np.float16) for words in sentences]
 
 
 def build(*, static=STATIC, **settings):
@@ -31,13 +28,13 @@ def rms(values):
 
 
 def test_parts_stand_side_by_side_and_padding_is_zero():
-    inputs, layers = build(), layers_of(SENTENCES)
-    batch = inputs.make_batch(SENTENCES, layers)
+    inputs = build()
+    batch = inputs.make_batch(SENTENCES, LAYERS)
     out = inputs(batch).detach()
     assert out.shape == (3, 3, 2 + 128 + 4) == (3, 3, inputs.output_dim)
     np.testing.assert_array_equal(out[0, :, :2], [[1, 2], [0, 0], [3, 4]])
     # fresh weights: the plain mean
-    np.testing.assert_allclose(out[0, :, 130:], layers[0].mean(axis=1, dtype="f4"), atol=1e-6)
+    np.testing.assert_allclose(out[0, :, 130:], LAYERS[0].mean(axis=1, dtype="f4"), atol=1e-6)
     assert not out[~batch.mask].any()
 
 
@@ -57,7 +54,7 @@ def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
         embeddings=embeddings, positions="both", dropout=0.5, layer_norm=layer_norm,
         static_scale="learned", characters=False,
     )  # fmt: skip
-    layers = [9 * layers for layers in layers_of(SENTENCES)] if embeddings == "elmo" else None
+    layers = [9 * layers for layers in LAYERS] if embeddings == "elmo" else None
     batch = inputs.make_batch(SENTENCES, layers)
     inputs.train().set_scales([batch, batch])
     inputs.eval()
@@ -81,9 +78,8 @@ def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition,
     inputs = build(
         embeddings=condition, characters=False, static=None, positions="both", layer_l2=0.5
     )  # fmt: skip
-    layers = layers_of(SENTENCES)
-    out = inputs(inputs.make_batch(SENTENCES, layers)).detach()
-    np.testing.assert_allclose(out[0], np.average(layers[0], 1, shares), atol=1e-6)
+    out = inputs(inputs.make_batch(SENTENCES, LAYERS)).detach()
+    np.testing.assert_allclose(out[0], np.average(LAYERS[0], 1, shares), atol=1e-6)
     mixes = list(inputs.mixes.scalar_mixes)
     assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
     assert all(mix.gamma.requires_grad for mix in mixes)

@@ -12,37 +12,21 @@ from safetensors.torch import load_file
 
 from elmokit.errors import FormatError, InputError
 from elmokit.jobs.job import read_log
-from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
+from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import train_task
-from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.weights.model_dir import load_model
 
 from ....builders.task_models import ENTITIES, toy_model
 
-TABLE = "text\tlabel\nby the river\tgood\nI sat\tbad\n배 를 타고\tgood\n갔다 .\tbad\n"
-PAIRS = "premise\thypothesis\tlabel\nI sat\tI\tyes\nby the river\tI sat\tno\n"
-FILES = {"sentiment.tsv": TABLE, "nli.tsv": PAIRS, "ner.txt": ENTITIES}
-
 
 @pytest.fixture
-def train(tmp_path, model_dir, write):
-    def train(task, place="run", *, inputs=None, vectors=None, **settings):
-        (name,) = (name for name in FILES if name.startswith(task))
-        path = write(FILES[name], name=name)
-        config = TaskRunConfig(
-            task=task, hidden_dims=(8,), inputs=InputSettings(**(inputs or {})),
-            train=TaskTrainConfig(**{"epochs": 1, "batch_size": 2} | settings),
-        )  # fmt: skip
-        train_task(
-            config, path, path, tmp_path / place, model=str(model_dir), vectors=vectors,
-            cache_dir=tmp_path / "layers",
-        )  # fmt: skip
-        return tmp_path / place
+def train_ner(train, write):
+    def train_ner(place="run", *, vectors=None, **settings):
+        path = write(ENTITIES, name="ner.txt")
+        return train("ner", path, place, options={"vectors": vectors}, **settings).run_dir
 
-    return train
+    return train_ner
 
 
 @pytest.fixture
@@ -54,23 +38,26 @@ def rewrite(run_dir, metadata):
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
 
 
-def test_a_run_may_read_its_sentences_in_lower_case_too(train, tmp_path):
-    run_dir = train("ner", epochs=40, patience=60, learning_rate=0.05, lowercase_share=1.0)
-    last = read_log(run_dir / "metrics.jsonl")[-1]
+def test_a_run_may_read_its_sentences_in_lower_case_too(train, train_ner, write, tmp_path):
+    run_dir = train_ner(epochs=40, patience=60, learning_rate=0.05, lowercase_share=1.0)
+    *_, last = read_log(run_dir / "metrics.jsonl")
     assert last["step"] == 2 * last["epoch"]  # four sentences, two at a time
     assert read_metadata(run_dir)["data"]["examples"] == 2
     run = TaskRun.load(run_dir)
     assert run.evaluate(tmp_path / "ner.txt").value == 100
     assert run.evaluate(tmp_path / "ner.txt", lowercase=True).value == 100
-    other = TaskRun.load(train("sentiment", "other"))
+    path = write("text\tlabel\nby the river\tgood\nI sat\tbad\n")
+    other = TaskRun.load(train("sentiment", path, "other").run_dir)
     with pytest.raises(InputError, match=r"`lowercase` .*not for sentiment"):
-        other.evaluate(tmp_path / "sentiment.tsv", lowercase=True)
+        other.evaluate(path, lowercase=True)
 
 
 def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_do(
-    train, vectors, tmp_path
+    train, vectors, tmp_path, write
 ):
-    run_dir = train("nli", inputs={"embeddings": "static"}, vectors=vectors)
+    path = write("premise\thypothesis\tlabel\nI sat\tI\tyes\nby the river\tI sat\tno\n")
+    options = {"vectors": vectors}
+    run_dir = train("nli", path, inputs={"embeddings": "static"}, options=options).run_dir
     other = tmp_path / "other"
     toy_model(seed=9).save(other)
     runs = TaskRun.load(run_dir), TaskRun.load(run_dir, model=str(other))
@@ -91,8 +78,8 @@ def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_d
         TaskRun.load(run_dir, model=str(other))
 
 
-def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train, vectors, caplog):
-    run_dir = train("ner", vectors=vectors)
+def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train_ner, vectors, caplog):
+    run_dir = train_ner(vectors=vectors)
     assert read_metadata(run_dir)["vectors"] == {
         "path": str(vectors), "sha256": hashlib.sha256(vectors.read_bytes()).hexdigest(),
     }  # fmt: skip
@@ -104,11 +91,13 @@ def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train, vect
     with pytest.raises(FormatError, match="is not the file that the run was trained with"):
         TaskRun.load(run_dir).keep_vectors()
     with pytest.raises(InputError, match="no static vectors"):
-        TaskRun.load(train("ner", "other")).keep_vectors()
+        TaskRun.load(train_ner("other")).keep_vectors()
 
 
-def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(train, vectors, tmp_path, caplog):
-    run = TaskRun.load(train("ner", vectors=vectors))
+def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(
+    train_ner, vectors, tmp_path, caplog
+):
+    run = TaskRun.load(train_ner(vectors=vectors))
     before = list(run.predict(["the ocean by night"]))
     run.keep_vectors()
     run.save(tmp_path / "whole")
@@ -119,12 +108,14 @@ def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(train, vectors,
     assert "unseen words" not in caplog.text
 
 
-def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(train, tmp_path, model_dir):
+def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(
+    train_ner, tmp_path, model_dir
+):
     settings = {
         "inputs": {"embeddings": "top", "characters": False, "dropout": 0.0, "positions": "input"},
         "epochs": 25, "patience": 40, "bilm_learning_rate": 1e-2,
     }  # fmt: skip
-    runs = {flag: train("ner", f"{flag}", **settings, finetune_bilm=flag) for flag in (False, True)}
+    runs = {flag: train_ner(f"{flag}", **settings, finetune_bilm=flag) for flag in (False, True)}
     losses = {}
     for flag, run_dir in runs.items():
         losses[flag] = sum(row["loss"] for row in read_log(run_dir / "metrics.jsonl")[-5:])
@@ -143,7 +134,7 @@ def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(train, tm
     answers = [tags for _, tags in run.predict(texts)]
     assert answers == [tags for text in texts for _, tags in run.predict([text])]
     with pytest.raises(InputError, match=r"train\.finetune_bilm=true .*embeddings='none'"):
-        train("ner", "none", inputs={"embeddings": "none"}, finetune_bilm=True)
+        train_ner("none", inputs={"embeddings": "none"}, finetune_bilm=True)
 
 
 def test_copies_answer_the_same_and_say_what_they_are(ner_run):
@@ -157,11 +148,11 @@ def test_copies_answer_the_same_and_say_what_they_are(ner_run):
         assert part in repr(run)
 
 
-def test_threads_get_what_one_alone_gets_also_with_later_words(train, write):
+def test_threads_get_what_one_alone_gets_also_with_later_words(train_ner, write):
     words = [f"w{n}" for n in range(64)]
     rows = [f"{word} {n} {-n}\n" for n, word in enumerate(["sat", *words])]
     path = write("".join(rows), name="vectors.txt")
-    run_dir = train("ner", inputs={"embeddings": "static"}, vectors=path, epochs=3)
+    run_dir = train_ner(inputs={"embeddings": "static"}, vectors=path, epochs=3)
     texts = [[[words[8 * n + k], "sat", words[k]] for k in range(8)] for n in range(8)]
     expected = [list(TaskRun.load(run_dir).predict(some)) for some in texts]
     run = TaskRun.load(run_dir)

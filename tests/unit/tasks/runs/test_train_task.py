@@ -14,8 +14,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import PreparedTask, train_task
-from elmokit.tasks.runs.training import TaskTrainConfig
+from elmokit.tasks.runs.train_task import PreparedTask
 from elmokit.tasks.task import TaskScore
 
 from ....builders.task_models import toy_model
@@ -28,28 +27,21 @@ UPDATES = 5  # of an epoch
 
 
 @pytest.fixture
-def train(tmp_path, model_dir, write):
-    path = write(TABLE)
-    vectors = write("sat 1 2\nriver 3 4\n", name="vectors.txt")
+def train(train, write):
+    path, vectors = write(TABLE), write("sat 1 2\nriver 3 4\n", name="vectors.txt")
 
-    def train(name, *, stop_at=None, data=path, dev=path, settings=(), model=model_dir, **options):
+    def train_sentiment(name, *, stop_at=None, data=path, dev=path, settings=(), **options):
         """Train; ``stop_at`` sends SIGTERM at (stage, done)."""
 
         def on_step(step):
             if (step.stage, step.done) == stop_at:
                 os.kill(os.getpid(), signal.SIGTERM)
 
-        usual = {"epochs": 3, "batch_size": 2, "schedule": "cosine"}
-        config = TaskRunConfig(
-            task="sentiment", hidden_dims=(6,), inputs=InputSettings(positions="input"),
-            train=TaskTrainConfig(**usual | dict(settings)),
-        )  # fmt: skip
-        return train_task(
-            config, data, dev, tmp_path / name, model=str(model), vectors=vectors,
-            cache_dir=tmp_path / "layers", save_on_signals=True, on_step=on_step, **options,
-        )  # fmt: skip
+        options |= {"vectors": vectors, "save_on_signals": True, "on_step": on_step}
+        usual = {"epochs": 3, "schedule": "cosine", "inputs": {"positions": "input"}}
+        return train("sentiment", data, name, dev=dev, options=options, **usual | dict(settings))
 
-    return train
+    return train_sentiment
 
 
 def log_of(run_dir):
@@ -134,7 +126,7 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path, write
     toy_model(seed=9).save(tmp_path / "other")
     for key, changed in {
         "train": {"data": other}, "dev": {"dev": other}, "precision": {"precision": "bf16"},
-        "bilm": {"model": tmp_path / "other"}, "vectors": {},
+        "bilm": {"model": str(tmp_path / "other")}, "vectors": {},
     }.items():  # fmt: skip
         if key == "vectors":
             write("sat 1 2\nriver 3 5\n", name="vectors.txt")
