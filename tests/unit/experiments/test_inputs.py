@@ -4,27 +4,12 @@ import json
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.experiments import inputs
 from elmokit.experiments.definitions import TaskSettings
 from elmokit.experiments.inputs import sample_file, write_run_files
 from elmokit.probes.inputs import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu, read_propbank
 from elmokit.tasks.registry import find_task
-
-
-def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(write, tmp_path):
-    text = "\n".join(f"w{n}\tB-PER\nx\tO\n" for n in range(50))
-    source = write(gzip.compress(text.encode()), name="train.conll.gz")
-    found = {}
-    for limit in (5, 20, 500):
-        sample = sample_file(source, tmp_path / str(limit), task="ner", limit=limit)
-        assert sample.name == "train.conll"
-        found[limit] = [sentence.tokens for sentence in read_columns(sample)]
-    assert [len(tokens) for tokens in found.values()] == [5, 20, 50]
-    assert set(found[5]) < set(found[20])
-    assert found[20] == sorted(found[20], key=found[500].index)  # in their own order
-    assert found[5] != found[500][:5]
 
 
 def divided(source, directory, *, task, limit=None, subset="all"):
@@ -35,25 +20,31 @@ def divided(source, directory, *, task, limit=None, subset="all"):
     return write_run_files(SplitFiles(train=source, dev=source), directory, settings)
 
 
-def test_a_tenth_is_held_out_and_is_the_same_for_every_size(write, tmp_path, monkeypatch):
-    names = [f"w{n}" for n in range(50)]
-    source = write("\n".join(f"{name}\tO\n" for name in names), name="train.conll")
+def test_a_tenth_is_held_out_and_a_smaller_sample_is_part_of_a_larger_one(
+    write, tmp_path, monkeypatch
+):
+    every = [(f"w{n}", "x") for n in range(50)]  # sentences stay whole
+    text = "\n".join(f"{first}\tO\n{second}\tO\n" for first, second in every)
+    source = write(gzip.compress(text.encode()), name="train.conll.gz")
     trains, held_outs = {}, set()
     for limit in (5, 20, None):
         parts = divided(source, tmp_path / str(limit), task="ner", limit=limit)
+        assert parts.train.name == "train.conll"
         train, held_out = (
-            tuple(sentence.tokens[0] for sentence in read_columns(path))
+            tuple(sentence.tokens for sentence in read_columns(path))
             for path in (parts.train, parts.held_out)
         )
         assert not set(train) & set(held_out)
+        assert list(train) == sorted(train, key=every.index)  # in their own order
         trains[limit] = train
         held_outs.add(held_out)
-    (held_out,) = held_outs
-    first = names.index(held_out[0])  # a block: neighbors are of one document
-    assert held_out == tuple(names[first : first + 5])
-    assert [len(trains[limit]) for limit in (5, 20, None)] == [5, 20, 45]
+    (held_out,) = held_outs  # the same for every size
+    first = every.index(held_out[0])  # a block: neighbors are of one document
+    assert held_out == tuple(every[first : first + 5])
+    assert [len(train) for train in trains.values()] == [5, 20, 45]
     assert set(trains[5]) < set(trains[20]) < set(trains[None])
-    monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
+    assert trains[5] != trains[None][:5]
+    monkeypatch.setattr("elmokit.experiments.inputs.MAX_HELD_OUT", 2)
     few = divided(source, tmp_path / "few", task="ner")
     assert len(list(read_columns(few.held_out))) == 2
 

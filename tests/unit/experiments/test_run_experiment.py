@@ -17,8 +17,7 @@ from ...builders.experiment_data import write_data, write_test_data, write_vecto
 from ...builders.task_models import toy_model
 
 FAST = ("train.epochs=1", "hidden_dims=[6]", "train.patience=1")
-LONGER = ("train.epochs=3", "train.patience=3", "hidden_dims=[6]")
-NER, NLI, QA = (TASKS[name] for name in ("ner", "nli", "qa"))
+NER, NLI = TASKS["ner"], TASKS["nli"]
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +78,8 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     path = path.rename(path.with_name("unseen.conll"))  # a single file has any name
     first = run("table1", tasks=("qa", "ner"))
     assert "test" not in first.results
-    shutil.copy(folder / "vectors.txt", tmp_path / "moved.txt")
-    how = {"tasks": ("qa", "ner"), "test_dir": test, "resume": True}
-    report = run("table1", vectors=tmp_path / "moved.txt", **how)
+    moved = shutil.copy(folder / "vectors.txt", tmp_path / "moved.txt")
+    report = run("table1", vectors=moved, tasks=("qa", "ner"), test_dir=test, resume=True)
     for now, before in zip(report.results["runs"], first.results["runs"], strict=True):
         changed = {key for key in now if now[key] != before[key]}
         assert changed <= {"seconds", "wall_seconds", "date"}
@@ -92,15 +90,15 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     assert len(report.results["test"]["comparisons"]) == 4
     assert "## Scores on the test files" in report.markdown
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    expected = {"path": str(path), "sha256": digest}
-    assert report.results["test"]["files"][NER.dataset] == expected
+    stored = report.results["test"]["files"][NER.dataset]
+    assert stored == {"path": str(path), "sha256": digest}
     assert f"{NER.dataset}: {path}, SHA-256 {digest}" in report.markdown
 
 
 def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
-    how = {"overrides": (*LONGER, "train.learning_rate=1e30"), "resume": True}
+    overrides = ("train.epochs=3", "hidden_dims=[6]", "train.learning_rate=1e30")
     for _ in range(2):
-        report = run("table1", **how)
+        report = run("table1", overrides=overrides, resume=True)
         reasons = [one["reason"] for one in report.results["missing"]]
         assert len(reasons) == 4
         assert all("not finite" in reason for reason in reasons)
@@ -152,19 +150,16 @@ def test_the_learning_rate_is_chosen_on_the_held_out_part_for_all_later_runs(run
         assert used[name] == rates["elmo"]
 
 
-def test_only_the_same_experiment_is_resumed(run, folder, tmp_path):
+def test_only_the_same_experiment_is_resumed(run, folder, tmp_path, write):
     run("table1", minutes=1e-9)
     toy_model(seed=9).save(tmp_path / "other")
     shutil.copytree(folder / "data", tmp_path / "data")
-    for path, text in (
-        (tmp_path / "other.txt", (folder / "vectors.txt").read_text("utf-8").replace("lives", "x")),
-        (tmp_path / "data" / NLI.dataset / "train.jsonl", "\n"),
-    ):
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
+    training = f"data/{NLI.dataset}/train.jsonl"
+    write((folder / training).read_text("utf-8") + "\n", name=training)
+    others = write((folder / "vectors.txt").read_text("utf-8").replace("lives ", "died "))
     for change, named in (
         ({"model": str(tmp_path / "other")}, "biLM was"),
-        ({"vectors": tmp_path / "other.txt"}, "word vectors was"),
+        ({"vectors": others}, "word vectors was"),
         ({"data_dir": tmp_path / "data"}, r"nli-snli-sample\.data\.train was"),
         ({"tune": True}, "--tune was False and is now True"),
         ({"name": "figure2", "tasks": ("nli",)}, "experiment was 'table1' and is now 'figure2'"),

@@ -8,12 +8,7 @@ from safetensors.torch import save_file
 
 from elmokit.config import to_dict
 from elmokit.errors import FormatError
-from elmokit.probes.layer_weights import (
-    LayerWeights,
-    MixWeights,
-    plot_layer_weights,
-    read_layer_weights,
-)
+from elmokit.probes import layer_weights
 
 from ...builders.task_models import full_inputs
 
@@ -39,7 +34,7 @@ def write_run(run_dir, *, embeddings="elmo", **mixes):
 
 def test_weights_are_shares_at_each_position_of_use(tmp_path):
     mixes = {"input": ([LN2, 0.0, 0.0], 0.5), "output": ([0.0, 0.0, LN2], 2.0)}
-    run = read_layer_weights(write_run(tmp_path / "run", **mixes))
+    run = layer_weights.read_layer_weights(write_run(tmp_path / "run", **mixes))
     assert (run.run, run.task, run.embeddings) == ("run", "nli", "elmo")
     assert [(mix.position, mix.weights, mix.gamma) for mix in run.mixes] == [
         ("input", pytest.approx((0.5, 0.25, 0.25)), 0.5),
@@ -47,15 +42,15 @@ def test_weights_are_shares_at_each_position_of_use(tmp_path):
     ]
     # a run reads layers where its task does
     run = write_run(tmp_path / "other", embeddings="random", output=([0.0, 0.0], 1.0))
-    (mix,) = read_layer_weights(run).mixes
+    (mix,) = layer_weights.read_layer_weights(run).mixes
     assert (mix.position, mix.weights) == ("output", (0.5, 0.5))
 
 
 def test_damage_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"task\.json"):
-        read_layer_weights(tmp_path)
+        layer_weights.read_layer_weights(tmp_path)
     with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
-        read_layer_weights(write_run(tmp_path / "empty"))
+        layer_weights.read_layer_weights(write_run(tmp_path / "empty"))
 
 
 def test_a_heat_map_shows_every_weight_and_label(tmp_path):
@@ -64,9 +59,13 @@ def test_a_heat_map_shows_every_weight_and_label(tmp_path):
         ("한국어 $run$", "ner", {"input": (0.2, 0.7, 0.1)}),
         ("other", "qa", {"input": (0.5, 0.5), "output": (0.1, 0.9)}),
     ):
-        mixes = (MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes.items())
-        runs.append(LayerWeights(run=name, task=task, embeddings="elmo", mixes=tuple(mixes)))
-    plot_layer_weights(runs, tmp_path / "weights.svg")
+        mixes = (
+            layer_weights.MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes.items()
+        )
+        runs.append(
+            layer_weights.LayerWeights(run=name, task=task, embeddings="elmo", mixes=tuple(mixes))
+        )
+    layer_weights.plot_layer_weights(runs, tmp_path / "weights.svg")
     assert [file.name for file in tmp_path.iterdir()] == ["weights.svg"]
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")
     for label in ("input", "output", "ner", "qa", "layer 2", "0.70", "0.90"):

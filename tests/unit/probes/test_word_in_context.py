@@ -10,20 +10,17 @@ from elmokit.tasks.formats.senses import ContextPair, WordInContext
 
 from ...builders.probe_sources import LOCATION, TableSource
 
-VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], "은행": [1, 0],
-           "에": [0, 1], "갔다": [3, 3], "강": [2, 2]}  # fmt: skip
+VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5]}
 
 
 def pair(first, second, same):
     """Texts such as ``the [bank]``."""
-    words = []
-    for marked in (first, second):
+    words = {}
+    for name, marked in (("first", first), ("second", second)):
         text = marked.replace("[", "").replace("]", "")
         start, end = marked.index("["), marked.index("]") - 1
-        words.append(WordInContext(text=text, start=start, end=end))
-    return ContextPair(
-        lemma="x", first=words[0], second=words[1], same_sense=same, location=LOCATION
-    )  # fmt: skip
+        words[name] = WordInContext(text=text, start=start, end=end)
+    return ContextPair(lemma="x", same_sense=same, location=LOCATION, **words)
 
 
 PAIRS = [

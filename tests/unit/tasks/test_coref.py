@@ -31,13 +31,11 @@ def test_a_mention_of_two_clusters_stays_in_the_first(write, caplog):
 
 def long_document(num_sentences):
     """Sentence n has the words ``n`` and ``x``; 0 and 3, 1 and 4, … mean the same, and all x."""
-    sentences = tuple((str(number), "x") for number in range(num_sentences))
-    numbers = range(0, 2 * num_sentences, 2)
-    clusters = [tuple((at, at + 1) for at in numbers[first::3]) for first in range(3)]
-    clusters.append(tuple((at + 1, at + 2) for at in numbers))
+    words = [(at, at + 1) for at in range(2 * num_sentences)]
     return CorefDocument(
-        name="a", part=0, sentences=sentences, clusters=tuple(clusters),
-        speakers=tuple(str(number // 2) for number in range(2 * num_sentences)),
+        name="a", part=0, sentences=tuple((str(number), "x") for number in range(num_sentences)),
+        clusters=(*(tuple(words[2 * first :: 6]) for first in range(3)), tuple(words[1::2])),
+        speakers=tuple(str(at // 2) for at, _ in words),
     )  # fmt: skip
 
 

@@ -4,56 +4,47 @@ import gzip
 import io
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.errors import FormatError, Location
+from elmokit.errors import FormatError
 from elmokit.probes.inputs import read_wic_data
-from elmokit.tasks.classification import read_sentiment_trees
+from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
-from elmokit.tasks.formats.reading import find_split, read_examples, read_records
+from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
 from elmokit.tasks.qa import read_squad
 
-PATH = Path("train.tsv")
+PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
+PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
 
 
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    """Hand on whole numbers; those below zero are faults, None has no gold label."""
-    (tmp_path / PATH).touch()
-    monkeypatch.chdir(tmp_path)
-
-    def read(items):
-        def examples(path, report):
-            for line, item in enumerate(items, 1):
-                if item is None or item < 0:
-                    reason = "no_gold_label" if item is None else "empty_text"
-                    report.skip(reason, Location(path=path, line=line))
-                else:
-                    yield item
-
-        return list(read_examples(PATH, examples))
-
-    return read
+def lines(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def test_examples_pass_and_a_share_of_faults_up_to_the_limit(read, caplog):
-    assert read([3, 1, 2]) == [3, 1, 2]
+def test_examples_pass_and_a_share_of_faults_up_to_the_limit(write, caplog):
+    fault, unlabeled = {**PAIR, "premise": " "}, {**PAIR, "label": "-"}
+
+    def num_read(*rows):
+        return len(list(read_labeled_texts(write(lines(*rows)), str.split, **PAIRS)))
+
+    assert num_read(PAIR, PAIR) == 2
     assert not caplog.records
-    assert len(read([1] * 19 + [-1])) == 19  # 1 of 20 = 5 %
-    assert "empty_text: 1 (first: train.tsv, line 20)" in caplog.text
-    assert read([1, None, None]) == [1]  # no gold label is no fault
-    for items, message in (
-        ([1] * 18 + [-1], r"1 of 19 .* 0\.05 .*empty_text: 1 .*line 19\b"),
+    assert num_read(*[PAIR] * 19, fault) == 19  # 1 of 20 = 5 %
+    assert re.search(r"empty_text: 1 \(first: .*/data\.txt, line 20\)", caplog.text)
+    assert num_read(PAIR, unlabeled, unlabeled) == 1  # no gold label is no fault
+    for rows, message in (
+        ([PAIR] * 18 + [fault], r"1 of 19 .* 0\.05 .*empty_text: 1 .*line 19\b"),
         ([], "no example"),
-        ([None], r"no example .*no_gold_label: 1 .*line 1\b"),
+        ([unlabeled], r"no example .*no_gold_label: 1 .*line 1\b"),
     ):
-        with pytest.raises(FormatError, match=rf"train\.tsv: {message}"):
-            read(items)
+        with pytest.raises(FormatError, match=rf"data\.txt: {message}"):
+            num_read(*rows)
 
 
 @pytest.mark.parametrize(
@@ -74,14 +65,6 @@ def test_a_split_is_a_whole_part_of_a_name(tmp_path, name, others, suffixes):
         find_split(tmp_path, "dev")
 
 
-def fields(path):
-    return [(record.location.line, dict(record.fields)) for record in read_records(path)]
-
-
-def lines(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-
-
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
@@ -100,7 +83,8 @@ def lines(*rows):
     ],
 )  # fmt: skip
 def test_files_and_their_records(write, name, content, expected):
-    assert fields(write(content, name=name)) == expected
+    records = read_records(write(content, name=name))
+    assert [(record.location.line, dict(record.fields)) for record in records] == expected
 
 
 class Slow(io.BytesIO):
@@ -119,10 +103,6 @@ def test_standard_input_and_pipes_are_read_once(content, monkeypatch):
     for path in (Path("-"), Path(f"/dev/fd/{end}")):
         assert [record.fields for record in read_records(path)] == [{"a": "1"}, {"a": "2"}]
     os.close(end)
-
-
-PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
-PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
 
 
 def joined(label, parts):

@@ -43,15 +43,12 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
 def test_links_are_joined_to_clusters_in_text_order(links):
     links = [link if link < at else -1 for at, link in enumerate(links)]
     spans = [(2 * at, 2 * at + 1) for at in range(len(links))]
-    groups = [{at} for at in range(len(links))]
+    roots, clusters = [], {}  # links go back
     for at, link in enumerate(links):
-        if link >= 0:
-            joined = groups[at] | groups[link]
-            groups = [joined if other in joined else groups[other] for other in range(len(links))]
-    expected = {tuple(sorted(group)) for group in groups if len(group) > 1}
-    assert coreference._join(spans, links) == [
-        [spans[at] for at in group] for group in sorted(expected)
-    ]
+        roots.append(at if link < 0 else roots[link])
+        clusters.setdefault(roots[at], []).append(spans[at])
+    expected = [cluster for cluster in clusters.values() if len(cluster) > 1]
+    assert coreference._join(spans, links) == expected
 
 
 def as_pairs(starts, ends):

@@ -78,26 +78,12 @@ def test_where_none_is_needed_any_bilm_that_splits_and_spells_words_alike_will_d
         TaskRun.load(run_dir, model=str(other))
 
 
-def test_a_run_keeps_the_hash_of_its_vectors_and_reads_no_other_file(train_ner, vectors, caplog):
-    run_dir = train_ner(vectors=vectors)
-    assert read_metadata(run_dir)["vectors"] == {
-        "path": str(vectors), "sha256": hashlib.sha256(vectors.read_bytes()).hexdigest(),
-    }  # fmt: skip
-    run = TaskRun.load(run_dir)
-    vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
-    list(run.predict(["the ocean"]))
-    assert run._network.static.id_of("ocean") == 1
-    assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
-    with pytest.raises(FormatError, match="is not the file that the run was trained with"):
-        TaskRun.load(run_dir).keep_vectors()
-    with pytest.raises(InputError, match="no static vectors"):
-        TaskRun.load(train_ner("other")).keep_vectors()
-
-
-def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(
+def test_a_run_reads_no_other_vectors_and_needs_no_file_once_it_keeps_all(
     train_ner, vectors, tmp_path, caplog
 ):
-    run = TaskRun.load(train_ner(vectors=vectors))
+    run_dir, sha256 = train_ner(vectors=vectors), hashlib.sha256(vectors.read_bytes()).hexdigest()
+    assert read_metadata(run_dir)["vectors"] == {"path": str(vectors), "sha256": sha256}
+    run = TaskRun.load(run_dir)
     before = list(run.predict(["the ocean by night"]))
     run.keep_vectors()
     run.save(tmp_path / "whole")
@@ -106,6 +92,15 @@ def test_a_run_that_keeps_all_vectors_needs_their_file_no_longer(
     assert set(whole._network.static.words) == {"sat", "ocean", "night"}
     assert list(whole.predict(["the ocean by night"])) == before
     assert "unseen words" not in caplog.text
+    vectors.write_text("sat 9 9\nocean 9 9\n", encoding="utf-8")
+    run = TaskRun.load(run_dir)
+    list(run.predict(["the ocean"]))
+    assert run._network.static.id_of("ocean") == 1
+    assert "is not the file that the run was trained with: 2 unseen words" in caplog.text
+    with pytest.raises(FormatError, match="is not the file that the run was trained with"):
+        TaskRun.load(run_dir).keep_vectors()
+    with pytest.raises(InputError, match="no static vectors"):
+        TaskRun.load(train_ner("other")).keep_vectors()
 
 
 def test_a_bilm_that_learns_helps_is_in_the_run_and_answers_from_there(
