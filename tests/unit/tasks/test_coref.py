@@ -7,7 +7,7 @@ from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
-from .formats.test_columns import document
+from ...builders.task_files import document
 
 TASK = CorefTask()
 

@@ -9,7 +9,7 @@ from elmokit.tasks.task import TaskText, usual_units, warn_of_units, warn_once
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
-from .formats.test_columns import row
+from ...builders.task_files import row
 
 SIMPLE = build_tokenizer("simple")
 

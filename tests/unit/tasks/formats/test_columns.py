@@ -12,6 +12,8 @@ from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
 
+from ....builders.task_files import document, row
+
 
 @pytest.mark.parametrize(
     ("content", "words", "tags"),
@@ -115,10 +117,6 @@ def test_tokens_that_share_characters_give_spans_that_do_not():
     assert conll.spans_of_tokens([("A", 0, 2)], empty) == [("A", 0, 1)]
 
 
-def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
-    return f"{number}\t{word}\t{lemma}\t{tag}\t{xpos}\t_\t0\t{deprel}\t_\t_\n"
-
-
 def test_treebanks_with_comments_and_rows_that_are_no_words(write):
     other = "0.1\t_" + "\t_" * 8 + "\n1-2\tdon't" + "\t_" * 8 + "\n"  # empty node, multiword token
     path = write(
@@ -145,17 +143,6 @@ def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags)
     path = write(row(1, word, lemma=lemma, xpos=xpos) + row(2, ".", lemma=".", xpos="sf"))
     (sentence,) = read_morphemes(path)
     assert (sentence.tokens, sentence.tags) == ((*morphemes, "."), (*tags, "sf"))
-
-
-def document(*sentences, name="GUM_news_river", part="000", end="#end document\n"):
-    """Write sentences of ``word mark [speaker]`` as a document."""
-    lines = [f"#begin document ({name}); part {part}\n"]
-    for sentence in sentences:
-        for number, word in enumerate(sentence):
-            text, mark, speaker = (*word.split(" "), "-")[:3]
-            lines.append(f"{name}\t0\t{number}\t{text}" + "\t-" * 5 + f"\t{speaker}\t-\t{mark}\n")
-        lines.append("\n")
-    return "".join(lines) + end
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from elmokit.tasks.formats.reading import read_records
 from elmokit.tasks.qa import read_squad
 
 from ....builders.squad_data import paragraph, squad_text
-from .test_columns import document, row
-from .test_reading import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
+from ....builders.task_files import FIRST, KEYS, KOBEST, PAIR, PAIRS, SENSES, WIC, document, row
 
 PREDICATE = {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
 QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
@@ -103,14 +102,14 @@ CASES = {
     ],
     annotated: [
         ("", ", line 1: .*XML"),
-        (HEAD + FIRST, ", line 10: .*XML"),
-        (HEAD + FIRST.replace("</wf>", "", 1) + TAIL, ", line 9: .*XML"),
-        (HEAD + FIRST.replace("&amp;<", "&<") + TAIL, ", line 8: .*XML"),
-        (HEAD + FIRST + FIRST + TAIL, r": 2 of 4 .*no_gold_key: 2 .*d0\.s0"),  # each has one
-        (HEAD + FIRST.replace(' lemma="rise"', "") + TAIL, r", sentence d0\.s0: .*lemma"),
-        (HEAD + FIRST.replace("The</wf>", "The</wf> lost") + TAIL, r", sentence d0\.s0: text"),
+        (SENSES.removesuffix("</corpus>\n"), ", line 11: .*XML"),
+        (SENSES.replace("</wf>", "", 1), ", line 9: .*XML"),
+        (SENSES.replace("&amp;<", "&<"), ", line 8: .*XML"),
+        (SENSES.replace(FIRST, 2 * FIRST), r": 2 of 4 .*no_gold_key: 2 .*d0\.s0"),  # each has one
+        (SENSES.replace(' lemma="rise"', ""), r", sentence d0\.s0: .*lemma"),
+        (SENSES.replace("The</wf>", "The</wf> lost"), r", sentence d0\.s0: text"),
         (f"<!DOCTYPE corpus [{BOMB}]>\n<corpus>&a5;</corpus>", ", line 2: .*XML.*amplification"),
-        (HEAD + PLAIN + TAIL, r": no example"),
+        (SENSES.replace("instance", "wf"), r": no example"),
         ("<corpus/>", r": no example"),
     ],
 }  # fmt: skip

@@ -19,12 +19,7 @@ from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
 from elmokit.tasks.qa import read_squad
 
-PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
-PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
-
-
-def lines(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+from ....builders.task_files import KEYS, KOBEST, OTHER, PAIR, PAIRS, SENSES, WIC, lines
 
 
 def test_examples_pass_and_a_share_of_faults_up_to_the_limit(write, caplog):
@@ -181,13 +176,6 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
     assert (second.texts, second.spans) == (("부산",), ())
 
 
-WIC = {
-    "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
-    "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False,
-}  # fmt: skip
-OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
-
-
 WIC_ROWS = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\nbank\tN\t1-1\tThe bank rose .\tA bank .\n"
 MCL = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
 MCL_GOLD = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
@@ -228,9 +216,6 @@ def test_labels_that_do_not_fit_are_refused(wic_folder):
         read_wic_data(wic_folder)
 
 
-KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"
-
-
 def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
     good = "1\t배\t강에 [배]가 떴다, [배]가.\t-\t[배]를 깎다.\tFALSE\r\n"
     bad = "".join(f"2\t배\t{text}\t-\t[배]\tTrue\r\n" for text in ("배", "[배", "배]", "[ ]배"))
@@ -244,31 +229,19 @@ def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
     assert "several_targets: 80" in caplog.text
 
 
-HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
-TAIL = "</text>\n</corpus>\n"
-FIRST = (
-    '<sentence id="d0.s0">\n'
-    '<wf lemma="the" pos="DET">The</wf>\n'
-    '<instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>\n'
-    '<instance id="d0.s0.t1" lemma="rise" pos="VERB">rose</instance>\n'
-    '<wf lemma="&amp;" pos="CONJ">&amp;</wf>\n'
-    "</sentence>\n"
-)
-SECOND = (
-    '<sentence id="d0.s1">\n'
-    '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
-    '<wf lemma="." pos=".">.</wf>\n'
-    "</sentence>\n"
-)
-PLAIN = '<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>\n'
-KEYS = (
-    "d0.s0.t0 river_bank%1:17:00::\n"
-    "d0.s0.t1 rise%2:38:00::;2:30:01:: rise%2:37:00::;stand_up%2:38:00::;\nd0.s1.t0 물%1\n"
-)
+OTHERS = """<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>
+</text>
+<text>
+<sentence id="d0.s1">
+<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>
+<wf lemma="." pos=".">.</wf>
+</sentence>
+</text>
+"""
 
 
 def test_sentences_with_annotated_words(write):
-    text = HEAD + FIRST + PLAIN + f"</text>\n<text>\n{SECOND}" + TAIL
+    text = SENSES.replace("</text>\n", OTHERS)
     first, second = read_senses(write(text, name="data.xml"), write(KEYS, name="gold.key.txt"))
     assert first.tokens == ("The", "river", "bank", "rose", "&")
     assert [(one.start, one.end) for one in first.occurrences] == [(1, 3), (3, 4)]

@@ -26,7 +26,7 @@ from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
 
 from ....builders.squad_data import paragraph, squad_text
-from ..formats.test_columns import document
+from ....builders.task_files import document
 
 
 def examples(lengths):
