@@ -26,8 +26,8 @@ def write_run(run_dir, *, embeddings="elmo", **mixes):
     tensors = {"to_tags.weight": torch.zeros(1)}
     for index, (weights, gamma) in enumerate(mixes.values()):
         name = f"inputs.mixes.scalar_mixes.{index}"
-        tensors |= {f"{name}.mix_weights": torch.tensor(weights),
-                    f"{name}.gamma": torch.tensor(gamma)}  # fmt: skip
+        tensors[f"{name}.mix_weights"] = torch.tensor(weights)
+        tensors[f"{name}.gamma"] = torch.tensor(gamma)
     save_file(tensors, run_dir / "model.safetensors")
     return run_dir
 

@@ -49,20 +49,20 @@ DRAMA, SHOW, ACT, VERB = "play%1:10:01::", "play%1:10:03::", "play%1:04:05::", "
 LONG = "was of the kind that everybody here likes"
 
 
-def example(name, text, *senses, pos="NOUN"):
+def example(text, *senses, pos="NOUN"):
     index = next(n for n, word in enumerate(text.split()) if word.startswith("play"))
-    return annotated(name, text, (index, index + 1, "play", pos, *senses))
+    return annotated(text, text, (index, index + 1, "play", pos, *senses))
 
 
 EXAMPLES = [
-    example("1", "play !", DRAMA),
-    example("2", f"a play {LONG}", DRAMA),
-    example("3", f"the plays {LONG}", DRAMA),
-    example("4", f"this play {LONG}", SHOW),
-    example("5", f"they play {LONG}", VERB, pos="VERB"),
-    example("6", f"his play {LONG}", ACT),
-    example("7", f"another play {LONG}", ACT, DRAMA),
-    example("8", f"a play {LONG}", ACT),
+    example("play !", DRAMA),
+    example(f"a play {LONG}", DRAMA),
+    example(f"the plays {LONG}", DRAMA),
+    example(f"this play {LONG}", SHOW),
+    example(f"they play {LONG}", VERB, pos="VERB"),
+    example(f"his play {LONG}", ACT),
+    example(f"another play {LONG}", ACT, DRAMA),
+    example(f"a play {LONG}", ACT),
     annotated("9", f"a play off {LONG}", (1, 3, "play_off", "NOUN", "play_off%1:04:00::")),
 ]
 

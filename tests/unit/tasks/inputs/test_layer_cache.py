@@ -25,7 +25,7 @@ def test_layers_are_computed_once_for_the_same_words_model_and_policy(embedder, 
         kept = keep_layers(embedder, SENTENCES, tmp_path, on_progress=lambda *n: calls.append(n))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(kept) == 4
-    for index, vectors in enumerate(embedder.embed([list(words) for words in SENTENCES])):
+    for index, vectors in enumerate(embedder.embed(map(list, SENTENCES))):
         np.testing.assert_array_equal(kept[index], vectors.transpose(1, 0, 2).astype(np.float16))
     keep_layers(embedder, SENTENCES[:2], tmp_path)
     keep_layers(embedder, SENTENCES, tmp_path, state="carry")
@@ -41,9 +41,9 @@ def test_where_the_cache_cannot_be_written_layers_last_for_the_process(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     kept = keep_layers(embedder, SENTENCES)
     np.testing.assert_array_equal(kept[0], keep_layers(embedder, SENTENCES, tmp_path)[0])
-    (record,) = caplog.records
-    assert str(tmp_path / "file") in record.message
-    assert "XDG_CACHE_HOME" in record.message
+    (message,) = caplog.messages
+    assert str(tmp_path / "file") in message
+    assert "XDG_CACHE_HOME" in message
 
 
 def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):

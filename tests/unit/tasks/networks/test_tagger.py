@@ -8,7 +8,7 @@ import torch
 from elmokit.tasks.networks.encoder import draw_weights
 from elmokit.tasks.networks.tagger import CRF, AlternatingHighwayLSTM
 
-from ....builders.task_models import LENGTHS, MASK, padded_inputs
+from ....builders.task_models import padded_texts
 
 
 def build(num_layers):
@@ -45,38 +45,31 @@ def slow(encoder, words):
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 def test_equals_the_equations_sentence_by_sentence(num_layers):
     """Layer by layer in the other direction, beginning left to right; padding has no effect."""
-    encoder, x = build(num_layers).eval(), padded_inputs()
-    out = encoder(x, MASK)
-    for row, length in enumerate(LENGTHS):
-        for t, expected in enumerate(slow(encoder, list(x[row, :length]))):
+    texts, padded, mask = padded_texts(5, 0, 2, 1, dim=4)
+    encoder = build(num_layers).eval()
+    out = encoder(padded, mask)
+    for row, words in enumerate(texts):
+        for t, expected in enumerate(slow(encoder, list(words))):
             torch.testing.assert_close(out[row, t], expected)
-        assert (out[row, length:] == 0).all()
-
-
-CRF_LENGTHS = [4, 1, 0, 3]
-NUM_TAGS = 3
-TAGS = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
-
-
-def score_of(crf, logits, sequence):
-    parts = [logits[t, tag] for t, tag in enumerate(sequence)]
-    parts += [crf.transitions[a, b] for a, b in pairwise(sequence)]
-    return sum(parts, start=torch.zeros((), dtype=torch.float64))
+        assert (out[row, len(words) :] == 0).all()
 
 
 def test_log_likelihood_equals_enumeration():
-    crf = CRF(NUM_TAGS)
+    crf = CRF(3)
     crf.reset_parameters(torch.Generator().manual_seed(0))
     with torch.no_grad():
         crf.transitions.mul_(10)
     crf = crf.double()
-    logits = torch.randn(4, 4, NUM_TAGS, dtype=torch.float64)
-    mask = torch.arange(4).unsqueeze(0) < torch.tensor(CRF_LENGTHS).unsqueeze(1)
-    logits[~mask] = torch.nan
-    log_probs = crf(logits, TAGS, mask)
-    for row, length in enumerate(CRF_LENGTHS):
-        sequences = product(range(NUM_TAGS), repeat=length)
-        scores = [score_of(crf, logits[row], sequence) for sequence in sequences]
-        gold = score_of(crf, logits[row], TAGS[row, :length].tolist())
-        expected = gold - torch.logsumexp(torch.stack(scores), dim=0)
-        assert log_probs[row].item() == pytest.approx(expected.item(), abs=1e-12)
+
+    def score_of(logits, sequence):
+        parts = [logits[t, tag] for t, tag in enumerate(sequence)]
+        parts += [crf.transitions[a, b] for a, b in pairwise(sequence)]
+        return sum(parts, start=torch.zeros((), dtype=torch.float64))
+
+    texts, logits, mask = padded_texts(4, 1, 0, 3, dim=3)
+    tags = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
+    for own, gold, log_prob in zip(texts, tags, crf(logits, tags, mask), strict=True):
+        sequences = product(range(3), repeat=len(own))
+        scores = torch.stack([score_of(own, sequence) for sequence in sequences])
+        expected = score_of(own, gold[: len(own)].tolist()) - scores.logsumexp(dim=0)
+        assert log_prob.item() == pytest.approx(expected.item(), abs=1e-12)
