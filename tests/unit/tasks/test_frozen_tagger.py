@@ -25,8 +25,6 @@ from elmokit.vectors.static_vectors import StaticVectors
 LABELS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BILU")]
 TEXTS = ["Minji Kim sat by the Bank .", "", "서울 에 갔다", "the", "x" * 60 + " by night"]
 STATIC = StaticVectors(["the", "night", "서울"], np.eye(3, 5, dtype=np.float32))
-
-
 OF_CLASSIFIERS = [
     {},
     {"static": STATIC, "static_scale": "learned", "positions": "input"},

@@ -17,8 +17,6 @@ from ....builders.squad_data import paragraph
 
 TASK = QaTask()
 SETTINGS = InputSettings(dropout=0.0, layer_l2=1e-3).resolved(TASK.paper_inputs, with_static=True)
-
-
 ASKED = [
     TASK.example_of(tuple(question.split()), tuple(context.split()))
     for question, context in (
