@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
@@ -31,14 +32,16 @@ def saved_toy_model(tmp_path_factory) -> Path:
     return path
 
 
-LENGTHS = [5, 0, 2, 1]
-MASK = torch.arange(5).unsqueeze(0) < torch.tensor(LENGTHS).unsqueeze(1)
+def padded_texts(*lengths, dim, seed=0):
+    """Texts as random vectors, these as a batch, and its mask; padding must never be seen."""
+    generator = torch.Generator().manual_seed(seed)
+    texts = [torch.randn(n, dim, generator=generator, dtype=torch.float64) for n in lengths]
+    padded = pad_sequence(texts, batch_first=True, padding_value=torch.nan)
+    return texts, padded, ~padded.isnan().any(dim=2)
 
 
-def padded_inputs() -> torch.Tensor:
-    """(4, 5, 4): rows of `LENGTHS`, followed by NaN."""
-    values = torch.randn(4, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return values.masked_fill(~MASK.unsqueeze(2), torch.nan)
+ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
+"""A file of named entities."""
 
 
 def full_inputs(**given) -> InputSettings:

@@ -4,33 +4,12 @@ import json
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.experiments import inputs
 from elmokit.experiments.definitions import TaskSettings
 from elmokit.experiments.inputs import sample_file, write_run_files
 from elmokit.probes.inputs import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu, read_propbank
 from elmokit.tasks.registry import find_task
-
-
-def write(path, text):
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def test_sentences_stay_whole_and_a_smaller_sample_is_part_of_a_larger_one(tmp_path):
-    sentences = [f"w{n}\tB-PER\nx\tO\n" for n in range(50)]
-    source = tmp_path / "train.conll.gz"
-    source.write_bytes(gzip.compress("\n".join(sentences).encode()))
-    found = {}
-    for limit in (5, 20, 500):
-        sample = sample_file(source, tmp_path / str(limit), task="ner", limit=limit)
-        assert sample.name == "train.conll"
-        found[limit] = [sentence.tokens for sentence in read_columns(sample)]
-    assert [len(tokens) for tokens in found.values()] == [5, 20, 50]
-    assert set(found[5]) < set(found[20])
-    assert found[20] == sorted(found[20], key=found[500].index)  # in their own order
-    assert found[5] != found[500][:5]
 
 
 def divided(source, directory, *, task, limit=None, subset="all"):
@@ -41,39 +20,43 @@ def divided(source, directory, *, task, limit=None, subset="all"):
     return write_run_files(SplitFiles(train=source, dev=source), directory, settings)
 
 
-def test_a_tenth_is_held_out_and_is_the_same_for_every_size(tmp_path, monkeypatch):
-    names = [f"w{n}" for n in range(50)]
-    source = write(tmp_path / "train.conll", "\n".join(f"{name}\tO\n" for name in names))
+def test_a_tenth_is_held_out_and_a_smaller_sample_is_part_of_a_larger_one(
+    write, tmp_path, monkeypatch
+):
+    every = [(f"w{n}", "x") for n in range(50)]  # sentences stay whole
+    text = "\n".join(f"{first}\tO\n{second}\tO\n" for first, second in every)
+    source = write(gzip.compress(text.encode()), name="train.conll.gz")
     trains, held_outs = {}, set()
     for limit in (5, 20, None):
         parts = divided(source, tmp_path / str(limit), task="ner", limit=limit)
+        assert parts.train.name == "train.conll"
         train, held_out = (
-            tuple(sentence.tokens[0] for sentence in read_columns(path))
+            tuple(sentence.tokens for sentence in read_columns(path))
             for path in (parts.train, parts.held_out)
         )
         assert not set(train) & set(held_out)
+        assert list(train) == sorted(train, key=every.index)  # in their own order
         trains[limit] = train
         held_outs.add(held_out)
-    (held_out,) = held_outs
-    first = names.index(held_out[0])  # a block: neighbors are of one document
-    assert held_out == tuple(names[first : first + 5])
-    assert [len(trains[limit]) for limit in (5, 20, None)] == [5, 20, 45]
+    (held_out,) = held_outs  # the same for every size
+    first = every.index(held_out[0])  # a block: neighbors are of one document
+    assert held_out == tuple(every[first : first + 5])
+    assert [len(train) for train in trains.values()] == [5, 20, 45]
     assert set(trains[5]) < set(trains[20]) < set(trains[None])
-    monkeypatch.setattr(inputs, "MAX_HELD_OUT", 2)
+    assert trains[5] != trains[None][:5]
+    monkeypatch.setattr("elmokit.experiments.inputs.MAX_HELD_OUT", 2)
     few = divided(source, tmp_path / "few", task="ner")
     assert len(list(read_columns(few.held_out))) == 2
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".tsv", ".txt"])
-def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
+@pytest.mark.parametrize("ending", ["jsonl", "tsv", "txt"])
+def test_the_pairs_of_a_premise_stay_together(write, tmp_path, ending):
     pairs = [(f"premise {n % 20}", f"hypothesis {n}") for n in range(60)]
-    lines = {
-        ".jsonl": [
-            json.dumps({"premise": one, "hypothesis": two, "label": "neutral"})
-            for one, two in pairs
-        ],
-    }.get(ending, ["premise\thypothesis\tlabel", *(f"{a}\t{b}\tneutral" for a, b in pairs)])
-    source = write(tmp_path / f"train{ending}", "".join(f"{line}\n" for line in lines))
+    if ending == "jsonl":
+        lines = [json.dumps({"premise": a, "hypothesis": b, "label": "neutral"}) for a, b in pairs]
+    else:
+        lines = ["premise\thypothesis\tlabel", *(f"{a}\t{b}\tneutral" for a, b in pairs)]
+    source = write("".join(f"{line}\n" for line in lines), name=f"train.{ending}")
     parts = divided(source, tmp_path / "out", task="nli")
     task = find_task("nli")
     train, held_out = (
@@ -86,19 +69,18 @@ def test_the_pairs_of_a_premise_stay_together(tmp_path, ending):
 
 
 @pytest.mark.parametrize("number", [4, 7, 30])
-def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number):
+def test_either_part_has_an_example_though_sentences_have_none(write, tmp_path, number):
     verb = [{"index": 1, "tags": ["B-ARG0", "B-V"]}]
-    records = [
-        {"tokens": ["He", "sat"], "pos": ["PRP", "VBD"], "predicates": [] if n % 3 else verb}
-        for n in range(number)
+    record = {"tokens": ["He", "sat"], "pos": ["PRP", "VBD"]}
+    lines = [
+        json.dumps(record | {"predicates": [] if n % 3 else verb}) + "\n" for n in range(number)
     ]
-    text = "".join(f"{json.dumps(record)}\n" for record in records)
-    parts = divided(write(tmp_path / "train.jsonl", text), tmp_path, task="srl", subset="verbs")
+    how = {"task": "srl", "subset": "verbs"}
+    parts = divided(write("".join(lines), name="train.jsonl"), tmp_path, **how)
     for path in (parts.train, parts.held_out):
         assert list(read_propbank(path))
-    few = write(tmp_path / "few.jsonl", "".join(text.splitlines(keepends=True)[:3]))
     with pytest.raises(InputError, match=r"1 of its units \(srl"):
-        divided(few, tmp_path, task="srl", subset="verbs")
+        divided(write("".join(lines[:3]), name="few.jsonl"), tmp_path, **how)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +93,8 @@ def test_either_part_has_an_example_though_sentences_have_none(tmp_path, number)
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("number", [2, 3, 8])
-def test_marks_and_comments_are_no_sentences(tmp_path, name, unit, task, read, number):
-    source = write(tmp_path / name, "".join(unit.format(n=n) for n in range(number)))
+def test_marks_and_comments_are_no_sentences(write, tmp_path, name, unit, task, read, number):
+    source = write("".join(unit.format(n=n) for n in range(number)), name=name)
     parts = divided(source, tmp_path / "out", task=task)
     assert [len(list(read(path))) for path in (parts.train, parts.held_out)] == [number - 1, 1]
     sample = sample_file(source, tmp_path / "sample", task=task, limit=2)

@@ -17,8 +17,7 @@ from ...builders.experiment_data import write_data, write_test_data, write_vecto
 from ...builders.task_models import toy_model
 
 FAST = ("train.epochs=1", "hidden_dims=[6]", "train.patience=1")
-LONGER = ("train.epochs=3", "train.patience=3", "hidden_dims=[6]")
-NER, NLI, QA = (TASKS[name] for name in ("ner", "nli", "qa"))
+NER, NLI = TASKS["ner"], TASKS["nli"]
 
 
 @pytest.fixture(scope="module")
@@ -46,29 +45,11 @@ def run(folder, tmp_path):
     return run
 
 
-def stop_at(text):
-    """Interrupt when an activity is told."""
-
-    def stop(progress):
-        if text in progress.text:
-            raise KeyboardInterrupt
-
-    return stop
-
-
 def note(messages):
     return lambda progress: messages.append(progress.text) if progress.is_message else None
 
 
-def without_times(report):
-    times = ("seconds", "wall_seconds", "date")
-    return {
-        run["id"]: {key: value for key, value in run.items() if key not in times}
-        for run in report.results["runs"]
-    }
-
-
-def test_a_table_of_two_conditions_and_two_shares(run, folder, tmp_path):
+def test_a_table_of_two_conditions_and_two_shares(run, tmp_path):
     told = []
     report = run("table1", tasks=("ner",), seeds=2, device="cpu", on_progress=note(told))
     assert not report.results["missing"]
@@ -86,13 +67,6 @@ def test_a_table_of_two_conditions_and_two_shares(run, folder, tmp_path):
     page = (tmp_path / "out/table.md").read_text("utf-8")
     for words in ("`elmokit experiment table1`", "core", "biLM", "elmokit 0", "| ner |"):
         assert words in page
-    # the dev set chooses nothing: the epoch is chosen on what was not trained on
-    whole, parts = folder / "data" / NER.dataset, tmp_path / "out/samples" / NER.dataset / "train"
-    whole, train, held_out = (
-        sorted(path.read_text("utf-8").strip().split("\n\n"))
-        for path in (whole / "train.conll", parts / "train.conll", parts / "held-out/train.conll")
-    )
-    assert (sorted(train + held_out), len(held_out)) == (whole, 2)
     for path in (tmp_path / "out/runs").iterdir():
         assert (path / "vectors.txt").read_bytes() == b""  # read from the file of the command
 
@@ -104,10 +78,11 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     path = path.rename(path.with_name("unseen.conll"))  # a single file has any name
     first = run("table1", tasks=("qa", "ner"))
     assert "test" not in first.results
-    shutil.copy(folder / "vectors.txt", tmp_path / "moved.txt")
-    how = {"tasks": ("qa", "ner"), "test_dir": test, "resume": True}
-    report = run("table1", vectors=tmp_path / "moved.txt", **how)
-    assert without_times(report) == without_times(first)
+    moved = shutil.copy(folder / "vectors.txt", tmp_path / "moved.txt")
+    report = run("table1", vectors=moved, tasks=("qa", "ner"), test_dir=test, resume=True)
+    for now, before in zip(report.results["runs"], first.results["runs"], strict=True):
+        changed = {key for key in now if now[key] != before[key]}
+        assert changed <= {"seconds", "wall_seconds", "date"}
     on_test = {one["id"]: one["value"] for one in report.results["test"]["runs"]}
     assert len(on_test) == 8
     for one in report.results["runs"]:
@@ -115,15 +90,15 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     assert len(report.results["test"]["comparisons"]) == 4
     assert "## Scores on the test files" in report.markdown
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    expected = {"path": str(path), "sha256": digest}
-    assert report.results["test"]["files"][NER.dataset] == expected
+    stored = report.results["test"]["files"][NER.dataset]
+    assert stored == {"path": str(path), "sha256": digest}
     assert f"{NER.dataset}: {path}, SHA-256 {digest}" in report.markdown
 
 
 def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
-    how = {"overrides": (*LONGER, "train.learning_rate=1e30"), "resume": True}
+    overrides = ("train.epochs=3", "hidden_dims=[6]", "train.learning_rate=1e30")
     for _ in range(2):
-        report = run("table1", **how)
+        report = run("table1", overrides=overrides, resume=True)
         reasons = [one["reason"] for one in report.results["missing"]]
         assert len(reasons) == 4
         assert all("not finite" in reason for reason in reasons)
@@ -132,67 +107,65 @@ def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
 
 
 def test_the_learning_rate_is_chosen_on_the_held_out_part_for_all_later_runs(run, tmp_path):
+    def rates_of(runs):
+        pairs = {(one["condition"], one["config"]["train"]["learning_rate"]) for one in runs}
+        assert len(pairs) == len(dict(pairs))  # all runs of a condition have the same
+        return dict(pairs)
+
     told = []
     report = run("table1", tune=True, on_progress=note(told))
     # 2 conditions × 3 rates; one of each three is the run of the table
     assert "8 runs planned" in told[0]
-    assert [text.split(" runs")[0] for text in told[1:]] == [f"{n} of 8" for n in range(1, 9)]
-    scores = {}
+    assert len(told) == 1 + 8
+    scores = {"static": {}, "elmo": {}}
     for path in (tmp_path / "out/runs").glob("*/result.json"):
         stored = json.loads(path.read_text("utf-8"))
         if stored["run"]["share"] == 1:
             rate = stored["run"]["metadata"]["config"]["train"]["learning_rate"]
             (epoch,) = stored["result"]["epochs"]
-            scores[stored["run"]["condition"], rate] = epoch["held_out"]
-    assert len(scores) == 6
-    rates = {}
-    for one in report.results["runs"]:
-        rates[one["condition"]] = rate = one["config"]["train"]["learning_rate"]
-        best = max(score for (name, _), score in scores.items() if name == one["condition"])
-        assert scores[one["condition"], rate] == best
+            scores[stored["run"]["condition"]][rate] = epoch["held_out"]
+    rates = rates_of(report.results["runs"])
+    for condition, by_rate in scores.items():
+        assert len(by_rate) == 3
+        assert by_rate[rates[condition]] == max(by_rate.values())
+
     # while further tasks are tuned the finished ones stay in the report
-    how = {"tasks": ("nli", "ner"), "tune": True, "resume": True}
+    def stop(progress):
+        if "9 of " in progress.text:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        run("table1", on_progress=stop_at("9 of "), **how)
+        run("table1", tasks=("nli", "ner"), tune=True, resume=True, on_progress=stop)
     now = json.loads((tmp_path / "out/results.json").read_text("utf-8"))
     assert [one["id"] for one in now["runs"]] == [one["id"] for one in report.results["runs"]]
     assert {one["run"].split()[0] for one in now["missing"]} == {"ner"}
     # and another experiment uses the rates
     later = run("controls", place="later", tasks=("nli",), rates=tmp_path / "out").results
-    assert not later["missing"]
-    assert later["tuned"] is True
+    assert (later["missing"], later["tuned"]) == ([], True)
     assert str(tmp_path / "out") in later["made"]["learning rates"]
-    used = {one["condition"]: one["config"]["train"]["learning_rate"] for one in later["runs"]}
-    assert {used[name] for name in ("static", "static, at the output too")} == {rates["static"]}
-    assert {used[name] for name in ("elmo", "untrained biLM", "layer 0")} == {rates["elmo"]}
+    used = rates_of(later["runs"])
+    for name in ("static", "static, at the output too"):
+        assert used[name] == rates["static"]
+    for name in ("elmo", "untrained biLM", "layer 0"):
+        assert used[name] == rates["elmo"]
 
 
-def changes(folder, tmp_path):
-    """Yield what another command reads, and what must be named."""
-    toy_model(seed=9).save(tmp_path / "other")
-    yield {"model": str(tmp_path / "other")}, "biLM was"
-    text = (folder / "vectors.txt").read_text("utf-8")
-    (tmp_path / "other.txt").write_text(text.replace("lives ", "died "), encoding="utf-8")
-    yield {"vectors": tmp_path / "other.txt"}, "word vectors was"
-    shutil.copytree(folder / "data", tmp_path / "data")
-    path = tmp_path / "data" / NLI.dataset / "train.jsonl"
-    path.write_text(path.read_text("utf-8") + "\n", encoding="utf-8")
-    yield {"data_dir": tmp_path / "data"}, r"nli-snli-sample\.data\.train was"
-    yield {"overrides": FAST[1:]}, "--set was .* and is now "
-    yield {"tune": True}, "--tune was False and is now True"
-
-
-def test_only_the_same_experiment_is_resumed(run, folder, tmp_path):
+def test_only_the_same_experiment_is_resumed(run, folder, tmp_path, write):
     run("table1", minutes=1e-9)
-    before = (tmp_path / "out/results.json").read_bytes()
-    for change, named in changes(folder, tmp_path):
+    toy_model(seed=9).save(tmp_path / "other")
+    shutil.copytree(folder / "data", tmp_path / "data")
+    training = f"data/{NLI.dataset}/train.jsonl"
+    write((folder / training).read_text("utf-8") + "\n", name=training)
+    others = write((folder / "vectors.txt").read_text("utf-8").replace("lives ", "died "))
+    for change, named in (
+        ({"model": str(tmp_path / "other")}, "biLM was"),
+        ({"vectors": others}, "word vectors was"),
+        ({"data_dir": tmp_path / "data"}, r"nli-snli-sample\.data\.train was"),
+        ({"tune": True}, "--tune was False and is now True"),
+        ({"name": "figure2", "tasks": ("nli",)}, "experiment was 'table1' and is now 'figure2'"),
+    ):
         with pytest.raises(ConfigError, match=f"/out/.*{named}"):
-            run("table1", minutes=1e-9, resume=True, **change)
-    with pytest.raises(ConfigError, match="experiment was 'table1' and is now 'figure2'"):
-        run("figure2", tasks=("nli",), resume=True)
-    with pytest.raises(FileExistsError, match=r"/out already holds .*--resume"):
-        run("table1")
-    assert (tmp_path / "out/results.json").read_bytes() == before
+            run(**{"name": "table1", "minutes": 1e-9, "resume": True} | change)
 
     def second(_):
         with pytest.raises(FileExistsError, match=r"process .*/out"):

@@ -1,49 +1,66 @@
-"""Comparisons and tables of conditions and of layer weights, from results made up."""
+"""Results on disk; comparisons and tables of conditions and of layer weights; all made up."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
-from elmokit.experiments.comparison import (
-    Cell,
-    Findings,
-    compare,
-    error_reduction,
-    share_that_reaches,
-)
+from elmokit.errors import FormatError
+from elmokit.experiments import comparison
+from elmokit.experiments.comparison import Findings, compare
 from elmokit.experiments.report import PLOTS
+from elmokit.experiments.runs import RESULT_FILE, RunResult, read_outcome, read_score, write_score
 from elmokit.experiments.tables import fewer_labels_table, gain_table, mix_table, score_table
 from elmokit.probes.layer_weights import MixWeights
 
 from ...builders.experiment_runs import planned, result
 
+VALUES = {  # static, elmo
+    1.0: (60.0, 70.0), 0.1: (40.0, 58.0), 0.01: (30.0, 62.0),
+}  # fmt: skip
+
 
 def findings(*, missing=()):
     runs = []
-    for seed in (0, 1):
-        for share, static, elmo in ((1.0, 60.0, 70.0), (0.1, 40.0, 58.0), (0.01, 30.0, 62.0)):
-            for condition, value in (("static", static), ("elmo", elmo)):
-                is_elmo = condition == "elmo"
-                weights = (0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed)
-                made = result(
-                    value + seed, right=[int(is_elmo)] * 20, epochs=[value + seed, value],
-                    best_epoch=2 - seed,
-                    weights=[MixWeights(position="input", weights=weights, gamma=2.0)] * is_elmo,
-                )  # fmt: skip
-                run = planned(condition, share=share, seed=seed)
-                runs.append((run, None if (condition, share, seed) in missing else made))
+    for seed, share, is_elmo in product((0, 1), VALUES, (False, True)):
+        value, condition = VALUES[share][is_elmo] + seed, ("static", "elmo")[is_elmo]
+        mix = MixWeights(
+            position="input", weights=(0.1, 0.6 + 0.1 * seed, 0.3 - 0.1 * seed), gamma=2.0
+        )  # fmt: skip
+        made = result(
+            value, right=[int(is_elmo)] * 20, epochs=[value, value - seed], best_epoch=2 - seed,
+            weights=[mix] * is_elmo,
+        )  # fmt: skip
+        run = planned(condition, share=share, seed=seed)
+        runs.append((run, None if (condition, share, seed) in missing else made))
     return Findings(runs, "static")
 
 
 def cell(condition, *results):
-    return Cell("nli", "pairs", 1.0, condition, dict(enumerate(results)))
+    return comparison.Cell("nli", "pairs", 1.0, condition, dict(enumerate(results)))
+
+
+def test_a_result_comes_back_as_it_was(tmp_path):
+    path = tmp_path / "run" / RESULT_FILE
+    assert read_outcome(path.parent) is None
+    weights = [MixWeights(position="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
+    stored = result(
+        61.25, right=[1, 0, 1], units=[0, 0, 1], epochs=[40.0, 61.25], weights=weights
+    )  # fmt: skip
+    write_score(path, stored, run={"seed": 0})
+    assert read_outcome(path.parent) == read_score(path, RunResult) == stored
+    assert stored.counts_by_unit.tolist() == [[1, 2], [1, 1]]
+    assert result(right=[1, 0]).counts_by_unit.tolist() == [[1, 1], [0, 1]]
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(FormatError, match=RESULT_FILE):
+        read_outcome(path.parent)
 
 
 def test_error_reduction_is_the_gain_as_a_share_of_what_is_missing_to_100():
     # SQuAD and SRL of table 1 in the paper
-    assert error_reduction(81.1, 85.8) == pytest.approx(24.9, abs=0.05)
-    assert error_reduction(81.4, 84.6) == pytest.approx(17.2, abs=0.05)
-    assert error_reduction(100.0, 100.0) is None
+    assert comparison.error_reduction(81.1, 85.8) == pytest.approx(24.9, abs=0.05)
+    assert comparison.error_reduction(81.4, 84.6) == pytest.approx(17.2, abs=0.05)
+    assert comparison.error_reduction(100.0, 100.0) is None
 
 
 def test_epochs_to_the_best_of_the_reference():
@@ -56,9 +73,9 @@ def test_epochs_to_the_best_of_the_reference():
 
 def test_the_share_that_reaches_a_score_lies_on_a_line_over_logarithms():
     points = [(1.0, 70.0), (0.01, 40.0), (0.1, 60.0)]
-    found = [share_that_reaches(points, score) for score in (50.0, 60.0, 30.0)]
+    found = [comparison.share_that_reaches(points, score) for score in (50.0, 60.0, 30.0)]
     assert found == pytest.approx([10**-1.5, 0.1, 0.01])
-    assert share_that_reaches(points, 70.5) is None
+    assert comparison.share_that_reaches(points, 70.5) is None
 
 
 def test_scores_have_a_row_for_each_share_and_say_which_seeds_are_missing():

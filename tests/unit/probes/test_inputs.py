@@ -1,29 +1,20 @@
 """Sources of vectors: layers trained and random, static words."""
 
 import lzma
+import shutil
 
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.probes.inputs import (
-    LayerSource,
-    check_names,
-    layer_sources,
-    occurrence_vectors,
-    read_sense_data,
-)
+from elmokit.probes import inputs
 
+from ...builders.experiment_data import write_data
 from ...builders.probe_sources import TableSource, annotated
 from ...builders.task_models import toy_model
 
 SENTENCES = [("I", "sat", "by", "the", "bank"), ("배", "를"), ("the", "river", ".")]
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model())
 
 
 @pytest.mark.parametrize("state", ["reset", "warm"])
@@ -36,11 +27,9 @@ def embedder():
         (1, ("layer 1",)),
     ],
 )
-def test_layers_are_those_of_the_embedder_kept_in_half_precision(
-    embedder, tmp_path, layers, names, state
-):
-    done = []
-    source = LayerSource(
+def test_layers_are_those_of_the_embedder_kept_in_half_precision(tmp_path, layers, names, state):
+    embedder, done = Embedder(toy_model()), []
+    source = inputs.LayerSource(
         embedder, layers=layers, state=state, cache_dir=tmp_path, on_sentence=lambda: done.append(1)
     )
     assert source.names == names
@@ -59,8 +48,8 @@ def test_random_weights_are_those_of_the_seed(tmp_path):
     toy_model().save(tmp_path / "model")
 
     def top(seed):
-        sources = layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
-        assert check_names(sources) == ["layer top", "random top"]
+        sources = inputs.layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
+        assert inputs.check_names(sources) == ["layer top", "random top"]
         return [next(source.stream(SENTENCES)) for source in sources]
 
     (trained, one), (_, same), (_, other) = top(1), top(1), top(2)
@@ -75,36 +64,23 @@ def test_expressions_have_the_mean_of_their_words_and_other_sentences_are_not_re
         annotated("b", "never read", (0, 1, "never", "ADV", "n")),
     ]
     source = TableSource({"in": [[5], [6]], "New": [[1], [2]], "York": [[3], [8]]}, ("x", "y"))
-    ((word, vectors),) = occurrence_vectors(source, sentences, {"a.0"})
+    ((word, vectors),) = inputs.occurrence_vectors(source, sentences, {"a.0"})
     assert (word.name, vectors.tolist()) == ("a.0", [[2.0], [5.0]])
     assert source.read == [("in", "New", "York")]
 
 
-TEXT = (
-    "<corpus><text id='d'><sentence id='d.s0'><wf lemma='the' pos='DET'>The</wf>"
-    "<instance id='d.s0.t0' lemma='bank' pos='NOUN'>bank</instance></sentence></text></corpus>"
-)
-KEYS = "d.s0.t0 bank%1\n"
-SENSES = "lemma\tpos\trank\tsense_key\tsynset\tgloss\nbank\tn\t1\tbank%1\ts\tg\n"
-
-
-@pytest.fixture
-def senses_dir(tmp_path):
-    for name in ("semcor", "semeval2007"):
-        (tmp_path / f"{name}.gold.key.txt").write_text(KEYS, encoding="utf-8")
-        with lzma.open(tmp_path / f"{name}.data.xml.xz", "wt", encoding="utf-8") as file:
-            file.write(TEXT)
-    (tmp_path / "oewn2021-senses.tsv").write_text(SENSES, encoding="utf-8")
-    return tmp_path
-
-
-def test_senses_are_text_keys_and_an_inventory_of_one_test_set(senses_dir):
-    data = read_sense_data(senses_dir)
-    assert data.train[0].tokens == data.test[0].tokens == ("The", "bank")
-    assert data.inventory.first_sense("bank", "NOUN") == "bank%1"
-    (senses_dir / "senseval2.data.xml").write_text(TEXT.replace("The", "A"), encoding="utf-8")
-    (senses_dir / "senseval2.gold.key.txt").write_text(KEYS, encoding="utf-8")
-    assert read_sense_data(senses_dir, test="senseval2").test[0].tokens == ("A", "bank")
+def test_senses_are_text_keys_and_an_inventory_of_one_test_set(tmp_path):
+    folder = write_data(tmp_path) / "wsd-en"
+    text, keys = folder / "semcor.data.xml", folder / "semcor.gold.key.txt"
+    text.with_name(f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
+    text.rename(tmp_path / "plain.xml")
+    data = inputs.read_sense_data(folder)
+    assert (len(data.train), len(data.test)) == (12, 4)
+    assert data.train[0].tokens == data.test[0].tokens == ("a", "play", "in", "Minji")
+    assert data.inventory.first_sense("play", "NOUN") == "game"
+    (tmp_path / "plain.xml").rename(folder / "other.data.xml")
+    shutil.copy(keys, folder / "other.gold.key.txt")
+    assert len(inputs.read_sense_data(folder, test="other").test) == 12
     for wrong in (None, "x"):
-        with pytest.raises(InputError, match=r"semeval2007, senseval2 .*--test"):
-            read_sense_data(senses_dir, test=wrong)
+        with pytest.raises(InputError, match=r"other, tiny2020 .*--test"):
+            inputs.read_sense_data(folder, test=wrong)

@@ -8,12 +8,7 @@ from safetensors.torch import save_file
 
 from elmokit.config import to_dict
 from elmokit.errors import FormatError
-from elmokit.probes.layer_weights import (
-    LayerWeights,
-    MixWeights,
-    plot_layer_weights,
-    read_layer_weights,
-)
+from elmokit.probes import layer_weights
 
 from ...builders.task_models import full_inputs
 
@@ -25,22 +20,21 @@ def write_run(run_dir, *, embeddings="elmo", **mixes):
     run_dir.mkdir()
     positions = "both" if len(mixes) == 2 else next(iter(mixes), "input")
     inputs = to_dict(full_inputs(embeddings=embeddings, positions=positions))
-    metadata = {
-        "config": {"task": "nli", "inputs": inputs}, "labels": [], "bilm": None, "vectors": None,
-    }  # fmt: skip
+    config = {"task": "nli", "inputs": inputs}
+    metadata = {"config": config, "labels": [], "bilm": None, "vectors": None}
     (run_dir / "task.json").write_text(json.dumps(metadata), encoding="utf-8")
     tensors = {"to_tags.weight": torch.zeros(1)}
     for index, (weights, gamma) in enumerate(mixes.values()):
         name = f"inputs.mixes.scalar_mixes.{index}"
-        tensors |= {f"{name}.mix_weights": torch.tensor(weights),
-                    f"{name}.gamma": torch.tensor(gamma)}  # fmt: skip
+        tensors[f"{name}.mix_weights"] = torch.tensor(weights)
+        tensors[f"{name}.gamma"] = torch.tensor(gamma)
     save_file(tensors, run_dir / "model.safetensors")
     return run_dir
 
 
 def test_weights_are_shares_at_each_position_of_use(tmp_path):
     mixes = {"input": ([LN2, 0.0, 0.0], 0.5), "output": ([0.0, 0.0, LN2], 2.0)}
-    run = read_layer_weights(write_run(tmp_path / "run", **mixes))
+    run = layer_weights.read_layer_weights(write_run(tmp_path / "run", **mixes))
     assert (run.run, run.task, run.embeddings) == ("run", "nli", "elmo")
     assert [(mix.position, mix.weights, mix.gamma) for mix in run.mixes] == [
         ("input", pytest.approx((0.5, 0.25, 0.25)), 0.5),
@@ -48,29 +42,30 @@ def test_weights_are_shares_at_each_position_of_use(tmp_path):
     ]
     # a run reads layers where its task does
     run = write_run(tmp_path / "other", embeddings="random", output=([0.0, 0.0], 1.0))
-    (mix,) = read_layer_weights(run).mixes
+    (mix,) = layer_weights.read_layer_weights(run).mixes
     assert (mix.position, mix.weights) == ("output", (0.5, 0.5))
 
 
 def test_damage_is_told(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"task\.json"):
-        read_layer_weights(tmp_path)
+        layer_weights.read_layer_weights(tmp_path)
     with pytest.raises(FormatError, match=r"/empty/model\.safetensors "):
-        read_layer_weights(write_run(tmp_path / "empty"))
+        layer_weights.read_layer_weights(write_run(tmp_path / "empty"))
 
 
 def test_a_heat_map_shows_every_weight_and_label(tmp_path):
-    def run(name, task, *mixes):
-        return LayerWeights(
-            run=name, task=task, embeddings="elmo",
-            mixes=tuple(MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes),
-        )  # fmt: skip
-
-    runs = [
-        run("한국어 $run$", "ner", ("input", (0.2, 0.7, 0.1))),
-        run("other", "qa", ("input", (0.5, 0.5)), ("output", (0.1, 0.9))),
-    ]
-    plot_layer_weights(runs, tmp_path / "weights.svg")
+    runs = []
+    for name, task, mixes in (
+        ("한국어 $run$", "ner", {"input": (0.2, 0.7, 0.1)}),
+        ("other", "qa", {"input": (0.5, 0.5), "output": (0.1, 0.9)}),
+    ):
+        mixes = (
+            layer_weights.MixWeights(position=p, weights=w, gamma=1.0) for p, w in mixes.items()
+        )
+        runs.append(
+            layer_weights.LayerWeights(run=name, task=task, embeddings="elmo", mixes=tuple(mixes))
+        )
+    layer_weights.plot_layer_weights(runs, tmp_path / "weights.svg")
     assert [file.name for file in tmp_path.iterdir()] == ["weights.svg"]
     drawing = (tmp_path / "weights.svg").read_text(encoding="utf-8")
     for label in ("input", "output", "ner", "qa", "layer 2", "0.70", "0.90"):

@@ -10,12 +10,8 @@ from ...builders.probe_sources import TableSource, tagged
 
 pytest.importorskip("sklearn")
 
-TRAIN = [
-    tagged(text)
-    for text in (
-        "the/DET dog/NOUN runs/VERB", "the/DET runs/NOUN", "a/DET cat/NOUN runs/VERB", "run/VERB",
-    )
-]  # fmt: skip
+TEXT = "the/DET dog/NOUN runs/VERB | the/DET runs/NOUN | a/DET cat/NOUN runs/VERB | run/VERB"
+TRAIN = [tagged(text) for text in TEXT.split("|")]
 DEV = [tagged(text) for text in ("the/DET cat/NOUN sleeps/VERB", "runs/NOUN bird/NOUN", "oh/INTJ")]
 KINDS = {"the": 0, "a": 0, "dog": 1, "cat": 1, "bird": 1, "runs": 2, "run": 2, "sleeps": 2, "oh": 2}
 TABLE = {word: np.eye(3)[kind] for word, kind in KINDS.items()}

@@ -10,35 +10,18 @@ from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
 from ...builders.task_models import toy_model
 
 
-@pytest.fixture
-def model_dir(tmp_path):
-    toy_model().save(tmp_path / "model")
-    return str(tmp_path / "model")
-
-
-@pytest.fixture
-def data(tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def probe():
-    return Probe(
-        find=lambda data, test: None, read=lambda files, tokenize, units: None,
-        words=lambda data: set(), measure=lambda *arguments: (), columns={"a": "A", "b": "B"},
-        note="", counts="counts",
-        figures=(Figure("a", accuracy_of, slice(0, 2)), Figure("b", accuracy_of, slice(2, 4))),
-    )  # fmt: skip
-
-
 def counts(*right):
     """The first two units are those of a, the others those of b."""
     return np.array([[*right[:1], 1, 0, 0], [right[1], 1, 0, 0], [0, 0, right[2], 1]], "f8")
 
 
-def test_layers_are_compared_with_the_same_layers_untrained(probe):
+def test_layers_are_compared_with_the_same_layers_untrained():
+    probe = Probe(
+        find=lambda data, test: None, read=lambda files, tokenize, units: None,
+        words=lambda data: set(), measure=lambda *arguments: (), columns={"a": "A", "b": "B"},
+        note="", counts="counts",
+        figures=(Figure("a", accuracy_of, slice(0, 2)), Figure("b", accuracy_of, slice(2, 4))),
+    )  # fmt: skip
     scores = {
         "baseline": [counts(1, 1, 1)], "layer 0": [counts(1, 1, 0)],
         "layer 1": [counts(1, 1, 1)], "random 1": [counts(1, 0, 1)], "static": [counts(1, 1, 1)],
@@ -58,6 +41,7 @@ def test_layers_are_compared_with_the_same_layers_untrained(probe):
         ("wic", {"units": "words"}), ("pos", {"layers": 7}), ("pos", {"precision": "fp8"}),
     ],
 )  # fmt: skip
-def test_what_cannot_be_probed_is_told(model_dir, data, name, options):
+def test_what_cannot_be_probed_is_told(tmp_path, name, options):
+    toy_model().save(tmp_path / "model")
     with pytest.raises(InputError):
-        run_probe(name, data, model_dir, **options)
+        run_probe(name, tmp_path / "data", str(tmp_path / "model"), **options)

@@ -15,25 +15,22 @@ from ...builders.probe_sources import TableSource, annotated
 VECTORS = {"a": [1, 0], "b": [0.9, 0.1], "c": [0.1, 0.9], "d": [0, 1], "e": [0.8, 0.2]}
 
 
-def play(name, word, pos, *senses):
-    return annotated(name, word, (0, 1, "play", pos, *senses))
+def play(word, pos, *senses):
+    return annotated(f"{word} {senses}", word, (0, 1, "play", pos, *senses))
 
 
 PLAYS = [
-    play("1", "a", "NOUN", "drama"),
-    play("2", "b", "NOUN", "drama"),
-    play("3", "c", "VERB", "game"),
-    play("4", "d", "VERB", "game"),
-    play("5", "e", "NOUN", "move"),
-]
+    play("a", "NOUN", "drama"), play("b", "NOUN", "drama"), play("c", "VERB", "game"),
+    play("d", "VERB", "game"), play("e", "NOUN", "move"),
+]  # fmt: skip
 
 
-def score(sentences, *, table=VECTORS, **options):
-    return precision_at_k([TableSource(table)], sentences, **options)[0]
+def score(sentences, k):
+    return precision_at_k([TableSource(VECTORS)], sentences, k=k)[0]
 
 
 def test_precision_and_chance_are_those_counted_by_hand():
-    found = score(PLAYS, k=1)
+    found = score(PLAYS, 1)
     # a <-> b, c <-> d are of one sense; e's nearest is b, of another
     assert found.sense == pytest.approx(100 * 4 / 5)
     assert found.pos == pytest.approx(100)
@@ -43,29 +40,29 @@ def test_precision_and_chance_are_those_counted_by_hand():
     assert (found.num_queries, found.num_pos_queries, found.k) == (5, 5, 1)
     assert found.sense_counts.tolist() == [[4, 5]]
     # of two neighbors, a b c d have one of their sense among them, e none
-    assert score(PLAYS, k=2).sense == pytest.approx(100 * 4 / 10)
-    shared = [play("6", "a", "NOUN", "drama", "x"), play("7", "b", "NOUN", "x"), *PLAYS[2:4]]
-    assert score(shared, k=1).sense == 100  # one of several senses is enough
+    assert score(PLAYS, 2).sense == pytest.approx(100 * 4 / 10)
+    shared = [play("a", "NOUN", "drama", "x"), play("b", "NOUN", "x"), *PLAYS[2:4]]
+    assert score(shared, 1).sense == 100  # one of several senses is enough
 
 
 DRAMA, SHOW, ACT, VERB = "play%1:10:01::", "play%1:10:03::", "play%1:04:05::", "play%2:33:00::"
 LONG = "was of the kind that everybody here likes"
 
 
-def example(name, text, *senses, pos="NOUN"):
+def example(text, *senses, pos="NOUN"):
     index = next(n for n, word in enumerate(text.split()) if word.startswith("play"))
-    return annotated(name, text, (index, index + 1, "play", pos, *senses))
+    return annotated(text, text, (index, index + 1, "play", pos, *senses))
 
 
 EXAMPLES = [
-    example("1", "play !", DRAMA),
-    example("2", f"a play {LONG}", DRAMA),
-    example("3", f"the plays {LONG}", DRAMA),
-    example("4", f"this play {LONG}", SHOW),
-    example("5", f"they play {LONG}", VERB, pos="VERB"),
-    example("6", f"his play {LONG}", ACT),
-    example("7", f"another play {LONG}", ACT, DRAMA),
-    example("8", f"a play {LONG}", ACT),
+    example("play !", DRAMA),
+    example(f"a play {LONG}", DRAMA),
+    example(f"the plays {LONG}", DRAMA),
+    example(f"this play {LONG}", SHOW),
+    example(f"they play {LONG}", VERB, pos="VERB"),
+    example(f"his play {LONG}", ACT),
+    example(f"another play {LONG}", ACT, DRAMA),
+    example(f"a play {LONG}", ACT),
     annotated("9", f"a play off {LONG}", (1, 3, "play_off", "NOUN", "play_off%1:04:00::")),
 ]
 

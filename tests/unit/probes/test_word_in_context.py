@@ -10,21 +10,17 @@ from elmokit.tasks.formats.senses import ContextPair, WordInContext
 
 from ...builders.probe_sources import LOCATION, TableSource
 
-VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5], "은행": [1, 0],
-           "에": [0, 1], "갔다": [3, 3], "강": [2, 2]}  # fmt: skip
-
-
-def context(marked):
-    """``the [bank]`` with its offsets."""
-    start, end = marked.index("["), marked.index("]") - 1
-    text = marked.replace("[", "").replace("]", "")
-    return WordInContext(text=text, start=start, end=end)
+VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5]}
 
 
 def pair(first, second, same):
-    return ContextPair(
-        lemma="x", first=context(first), second=context(second), same_sense=same, location=LOCATION
-    )
+    """Texts such as ``the [bank]``."""
+    words = {}
+    for name, marked in (("first", first), ("second", second)):
+        text = marked.replace("[", "").replace("]", "")
+        start, end = marked.index("["), marked.index("]") - 1
+        words[name] = WordInContext(text=text, start=start, end=end)
+    return ContextPair(lemma="x", same_sense=same, location=LOCATION, **words)
 
 
 PAIRS = [
@@ -58,11 +54,10 @@ def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
     assert "1 of 2 pairs" in caplog.text
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(-4, 4).map(lambda n: n / 4), st.booleans()), min_size=1, max_size=12
-    )
-)
+COSINES = st.integers(-4, 4).map(lambda n: n / 4)
+
+
+@given(st.lists(st.tuples(COSINES, st.booleans()), min_size=1, max_size=12))
 def test_no_other_threshold_is_better(pairs):
     cosines = np.array([cosine for cosine, _ in pairs], dtype=np.float32)
     truth = np.array([same for _, same in pairs])

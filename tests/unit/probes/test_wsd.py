@@ -49,11 +49,11 @@ class Slow:
         for sense in sorted({s for s, _ in others}, key=lambda s: ([*order, s].index(s), s)):
             vectors = [vector for other, vector in others if other == sense]
             share = len(vectors) / len(others)
+            nearest = max(cosine(own, vector) for vector in vectors)
             scores[sense] = {
                 "frequent": share,
                 "centroid": cosine(own, np.mean(vectors, axis=0)),
-                "nearest": max(cosine(own, vector) for vector in vectors)
-                + weight * math.log(share),
+                "nearest": nearest + weight * math.log(share),
             }[method]
         best = max(scores.values())
         answer = next(sense for sense, score in scores.items() if score >= best - 1e-5)
@@ -69,12 +69,12 @@ class Slow:
 
     def weight(self, row):
         """Return the weight that is best on the corpus without a document."""
+        others = [entry for entry in self.corpus if entry[0] != row]
 
-        def right(weight):
-            return sum(bool(self.is_right(r, t, w, "nearest", weight))
-                       for r, t, w in self.corpus if r != row)  # fmt: skip
+        def num_right(weight):
+            return sum(bool(self.is_right(*entry, "nearest", weight)) for entry in others)
 
-        return max(PRIOR_WEIGHTS, key=right)
+        return max(PRIOR_WEIGHTS, key=num_right)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -96,18 +96,15 @@ def test_every_figure_is_that_of_the_rules_word_by_word(monkeypatch, seed):
 
     corpus, test = list(text(40, 5)), list(text(9, 1))
     slow = Slow(table, corpus, test, SENSES)
-    first, frequent, score = disambiguate(
-        [TableSource(table)], corpus, test, inventory(**SENSES)
-    )  # fmt: skip
-    num_test = len(test)
+    scores = disambiguate([TableSource(table)], corpus, test, inventory(**SENSES))
+    score, num_test = scores[2], len(test)
     weights = {row: slow.weight(row) for row in range(num_test, slow.num_rows)}
     weights |= dict.fromkeys(range(num_test), slow.weight(None))
     expected = [slow.counts("centroid"), slow.counts("nearest"),
                 slow.counts("nearest", weights.__getitem__)]  # fmt: skip
     assert score.prior_weight == weights[0]
-    for found, parts in (
-        (first, [slow.counts("first")]), (frequent, [slow.counts("frequent")]), (score, expected),
-    ):  # fmt: skip
+    baselines = [slow.counts("first")], [slow.counts("frequent")]
+    for found, parts in zip(scores, (*baselines, expected), strict=True):
         for number, rows in enumerate(parts):
             of_test, of_corpus = (slice(3 * k, 3 * k + 3) for k in (number, 3 + number))
             assert found.counts[:num_test, of_test].tolist() == rows[:num_test].tolist()

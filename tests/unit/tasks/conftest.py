@@ -1,19 +1,15 @@
 """Fixtures that several files of task tests share."""
 
-import json
-
 import pytest
 
 
 @pytest.fixture
-def squad(tmp_path):
+def squad(write):
     """Write paragraphs as a file in the layout of SQuAD; return its path."""
+    from ...builders.squad_data import squad_text
 
     def squad(*paragraphs):
-        path = tmp_path / "train.json"
-        content = {"version": "1.1", "data": [{"title": "t", "paragraphs": list(paragraphs)}]}
-        path.write_text(json.dumps(content), encoding="utf-8")
-        return path
+        return write(squad_text(*paragraphs), name="train.json")
 
     return squad
 

@@ -2,66 +2,40 @@
 
 import random
 
-import pytest
-
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
 from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.simple import SimpleTokenizer
 
+from ...builders.task_files import document
+
 TASK = CorefTask()
 
 
-def written(*sentences, name="GUM_news_river"):
-    """Write sentences of ``word`` or ``word|mark`` as a document."""
-    lines = [f"#begin document ({name}); part 000"]
-    for sentence in sentences:
-        for number, word in enumerate(sentence.split()):
-            text, _, marks = word.partition("|")
-            columns = [name, "0", str(number), text, *"-" * 5, "-", marks or "-"]
-            lines.append("\t".join(columns))
-        lines.append("")
-    return "\n".join([*lines, "#end document", ""])
+def read(path):
+    return TASK.read(path, training=True, tokenize=str.split)
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(*documents, training=True):
-        path = tmp_path / "train.conll"
-        path.write_text("".join(documents), encoding="utf-8")
-        return TASK.read(path, training=training, tokenize=str.split)
-
-    return read
-
-
-ANNA = written("Anna|(1) sees her|(1)|(2 brother|2)", "he|(2) smiles")
-RAIN = written("It rains", name="b")
-
-
-def test_a_mention_of_two_clusters_stays_in_the_first(read, caplog):
-    (found,) = read(written("a|(1) b|(1)|(2) c|(2) d|(3) b|(3)|(2)", "e|(4)|(5)"))
+def test_a_mention_of_two_clusters_stays_in_the_first(write, caplog):
+    words = ["a (1)", "b (1)|(2)", "c (2)", "d (3)", "b (3)|(2)"]
+    (example,) = read(write(document(words, ["e (4)|(5)"])))
     # clusters in the order of their first mentions: 1, 2, 3, 4
-    assert TASK.gold(found) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
+    assert TASK.gold(example) == [[(0, 1), (1, 2)], [(2, 3), (4, 5)], [(3, 4)], [(5, 6)]]
     assert "3 mentions ignored in a second cluster" in caplog.text
     caplog.clear()
-    (twice,) = read(written("a|(1)|(1) b|(1)"))
+    (twice,) = read(write(document(["a (1)|(1)", "b (1)"])))
     assert TASK.gold(twice) == [[(0, 1), (1, 2)]]
     assert caplog.text == ""
-    assert TASK.score([TASK.gold(found)], [TASK.gold(found)]).value == 100
-
-
-# --- windows --------------------------------------------------------------------------------------
+    assert TASK.score([TASK.gold(example)], [TASK.gold(example)]).value == 100
 
 
 def long_document(num_sentences):
     """Sentence n has the words ``n`` and ``x``; 0 and 3, 1 and 4, … mean the same, and all x."""
-    sentences = tuple((str(number), "x") for number in range(num_sentences))
-    numbers = range(0, 2 * num_sentences, 2)
-    clusters = [tuple((at, at + 1) for at in numbers[first::3]) for first in range(3)]
-    clusters.append(tuple((at + 1, at + 2) for at in numbers))
+    words = [(at, at + 1) for at in range(2 * num_sentences)]
     return CorefDocument(
-        name="a", part=0, sentences=sentences, clusters=tuple(clusters),
-        speakers=tuple(str(number // 2) for number in range(2 * num_sentences)),
+        name="a", part=0, sentences=tuple((str(number), "x") for number in range(num_sentences)),
+        clusters=(*(tuple(words[2 * first :: 6]) for first in range(3)), tuple(words[1::2])),
+        speakers=tuple(str(at // 2) for at, _ in words),
     )  # fmt: skip
 
 
@@ -83,9 +57,6 @@ def test_a_window_is_a_stretch_of_the_document_with_its_mentions():
         assert part.clusters[3] == tuple((at, at + 1) for at in range(1, 100, 2))
     assert {0, 70} <= firsts  # the first and the last window there are
     assert TASK.part(whole, random.Random(3)) == TASK.part(whole, random.Random(3))
-
-
-# --- scores and output ----------------------------------------------------------------------------
 
 
 def test_mentions_are_shown_in_numbered_brackets_that_nest():

@@ -50,11 +50,8 @@ def test_answers_without_words_are_left_out_of_training_and_kept_otherwise(squad
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (5, 9), (500, 503), (999, 1000), (300, 800)])
 def test_long_contexts_are_cut_around_the_answer_in_training_only(squad, first, last):
     words = [f"w{number}" for number in range(1000)]
-    context = " ".join(words)
-    answer = " ".join(words[first:last])
-    path = squad(
-        paragraph(context, *((f"Q {number} ?", f"{answer}") for number in range(8)))
-    )  # fmt: skip
+    context, answer = " ".join(words), " ".join(words[first:last])
+    path = squad(paragraph(context, *((f"Q {number} ?", answer) for number in range(8))))
     examples = TASK.read(path, training=True, tokenize=str.split)
     begins = set()
     for example in examples:
@@ -84,36 +81,22 @@ def test_a_context_past_all_limits_is_learned_from_and_counts_as_wrong(squad, ca
         TASK.example_of(("Where", "?"), ("by",) * (MAX_CONTEXT_WORDS + 1))
 
 
-# --- scores and output ----------------------------------------------------------------------------
-
-
-def found(text):
-    return FoundAnswer(text, 0, len(text), 0.5)
-
-
-def test_scores_follow_the_language_of_each_question():
-    gold = [
-        GoldAnswers(("the cat",), "squad"),
-        GoldAnswers(("the cat",), "squad"),
-        GoldAnswers(("부산", "서울"), "korquad"),
-        GoldAnswers(("the cat",), "korquad"),
-    ]
-    predicted = [found("cat sat"), found("cat"), found("서울에"), found("cat")]
-    score = TASK.score(gold, predicted)
+def test_scores_follow_the_language_of_each_question(squad):
+    # Hangul in the question decides, not in the answer or the context
+    path = squad(
+        paragraph("Seoul (서울) or the cat", ("Who ?", "the cat"), ("Which ?", "서울")),
+        paragraph("부산 and 서울 or the cat", ("어디 ?", "부산", "서울"), ("누구 ?", "the cat")),
+    )
+    gold = [TASK.gold(one) for one in TASK.read(path, training=False, tokenize=str.split)]
+    assert gold == [
+        GoldAnswers(("the cat",), "squad"), GoldAnswers(("서울",), "squad"),
+        GoldAnswers(("부산", "서울"), "korquad"), GoldAnswers(("the cat",), "korquad"),
+    ]  # fmt: skip
+    answers = ("cat sat", "서울", "서울에", "cat")
+    score = TASK.score(gold, [FoundAnswer(text, 0, len(text), 0.5) for text in answers])
     # words without articles: "cat" of "cat sat" and of "cat": 2·1 / (2 + 1) = 2/3; equal: 1
     # characters: 서울 of 서울에: 2·2 / (3 + 2) = 4/5; cat of thecat: 2·3 / (3 + 6) = 2/3
-    np.testing.assert_allclose(score.counts[:, 1], [2 / 3, 1, 4 / 5, 2 / 3])
-    assert (score.metric, score.value) == (
-        "F1",
-        pytest.approx(100 * (2 / 3 + 1 + 4 / 5 + 2 / 3) / 4),
-    )
+    f1 = [2 / 3, 1, 4 / 5, 2 / 3]
+    np.testing.assert_allclose(score.counts[:, 1], f1)
+    assert (score.metric, score.value) == ("F1", pytest.approx(100 * sum(f1) / 4))
     assert score.details == {"exact match": 25}
-
-
-def test_hangul_in_the_question_decides_not_in_the_answer_or_the_context(squad):
-    path = squad(
-        paragraph("Seoul (서울) since 1394", ("Which city?", "서울"), ("언제 ?", "1394")),
-    )
-    english, korean = TASK.read(path, training=False, tokenize=str.split)
-    assert TASK.gold(english) == GoldAnswers(("서울",), "squad")
-    assert TASK.gold(korean) == GoldAnswers(("1394",), "korquad")

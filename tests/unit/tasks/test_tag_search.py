@@ -1,20 +1,13 @@
 """Tag sequences: what may follow what, the search and probabilities, by enumeration."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from elmokit.metrics.task_scores import read_spans
-from elmokit.tasks.tag_search import (
-    Marginals,
-    agreeing,
-    allowed_transitions,
-    consistent_tags,
-    span_probs,
-    viterbi,
-)
+from elmokit.metrics.task_scores import read_spans, write_tags
+from elmokit.tasks import tag_search
 
 LENGTHS = np.array([4, 1, 0, 3])
 NUM_TAGS = 3
@@ -24,14 +17,8 @@ SOME = ALL.copy()
 SOME[0, 2] = SOME[NUM_TAGS, 2] = SOME[1, NUM_TAGS + 1] = False
 
 
-def random(*shape, seed=0, scale=2.0):
-    return scale * np.random.default_rng(seed).standard_normal(shape)
-
-
-def keeps(sequence, allowed):
-    num_tags = len(allowed) - 2
-    path = [num_tags, *sequence, num_tags + 1]
-    return not sequence or all(bool(allowed[a, b]) for a, b in pairwise(path))
+def random(*shape, seed=0):
+    return 2 * np.random.default_rng(seed).standard_normal(shape)
 
 
 def score_of(transitions, logits, sequence):
@@ -40,108 +27,79 @@ def score_of(transitions, logits, sequence):
 
 
 def all_sequences(length, allowed):
-    sequences = product(range(len(allowed) - 2), repeat=length)
-    return [sequence for sequence in sequences if keeps(sequence, allowed)]
+    start, end = len(allowed) - 2, len(allowed) - 1
+    return [
+        sequence
+        for sequence in product(range(start), repeat=length)
+        if not length or all(allowed[pair] for pair in pairwise([start, *sequence, end]))
+    ]
 
 
 @pytest.mark.parametrize("allowed", [ALL, SOME])
 def test_the_search_finds_what_enumeration_finds(allowed):
     logits, transitions = random(4, 4, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
-    tags, scores = viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
+    tags, scores = tag_search.viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
     for row, length in enumerate(LENGTHS):
-        best = max(
-            all_sequences(length, allowed),
-            key=lambda sequence: score_of(transitions, logits[row], sequence),
-        )
-        assert tags[row].tolist() == [*best, *[0] * (4 - length)]
-        assert scores[row] == pytest.approx(score_of(transitions, logits[row], best))
+        sequences = all_sequences(length, allowed)
+        best = max((score_of(transitions, logits[row], own), own) for own in sequences)
+        assert scores[row] == pytest.approx(best[0])
+        assert tags[row].tolist() == [*best[1], *[0] * (4 - length)]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_scores_of_a_diverged_model_are_told(value):
-    one, length = ALL[:3, :3], np.array([1])
-    with pytest.raises(FloatingPointError, match="NaN"):
-        viterbi(np.array([[[value]]]), length, allowed=one)
-    with pytest.raises(FloatingPointError, match="NaN"):
-        viterbi(np.zeros((1, 1, 1)), length, transitions=np.array([[value]]), allowed=one)
+    length, allowed = np.array([1]), ALL[:3, :3]
+    for score, transitions in ((value, None), (0.0, np.array([[value]]))):
+        logits = np.array([[[score]]])
+        with pytest.raises(FloatingPointError, match="NaN"):
+            tag_search.viterbi(logits, length, transitions=transitions, allowed=allowed)
 
-
-# --- what may follow what -------------------------------------------------------------------------
-
-BIOUL_TAGS = ["O", *(f"{prefix}-{kind}" for kind in ("PER", "LOC") for prefix in "BIUL")]
-
-
-def pairs(tags, scheme):
-    """The allowed pairs, with START and END."""
-    allowed = allowed_transitions(tags, scheme)
-    assert allowed.shape == (len(tags) + 2, len(tags) + 2)
-    names = [*tags, "START", "END"]
-    return {(names[i], names[j]) for i, j in np.argwhere(allowed).tolist()}
-
-
-def test_bio_written_out_and_types_may_hold_hyphens():
-    everything = ("START", "O", "B-X", "I-X", "B-C-X", "I-C-X")
-    expected = {(before, b) for before in everything for b in ("O", "B-X", "B-C-X", "END")}
-    expected |= {(f"{part}-{kind}", f"I-{kind}") for part in "BI" for kind in ("X", "C-X")}
-    assert pairs(["O", "B-X", "I-X", "B-C-X", "I-C-X"], "iob2") == expected
-
-
-def test_bioul_allows_exactly_the_sequences_that_some_spans_give():
-    legal = pairs(BIOUL_TAGS, "bioul")
-    allowed = {
-        tags
-        for tags in product(BIOUL_TAGS, repeat=3)
-        if all(pair in legal for pair in pairwise(("START", *tags, "END")))
-    }
-    pieces = [(s, e, k) for s in range(3) for e in range(s + 1, 4) for k in ("PER", "LOC")]
-    possible = set()
-    for size in range(4):
-        for spans in product(pieces, repeat=size):
-            tags = ["O"] * 3
-            for start, end, kind in spans:
-                inside = [f"I-{kind}"] * (end - start - 2)
-                long = [f"B-{kind}", *inside, f"L-{kind}"]
-                tags[start:end] = [f"U-{kind}"] if end - start == 1 else long
-            if all(a[1] <= b[0] for a, b in pairwise(spans)):
-                possible.add(tuple(tags))
-    assert allowed == possible
-
-
-# --- probabilities --------------------------------------------------------------------------------
 
 BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
 BIO = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+KINDS = ("X", "C-X")  # types may hold hyphens
+
+
+@pytest.mark.parametrize(("scheme", "prefixes"), [("iob2", "BI"), ("bioul", "BIUL")])
+def test_exactly_the_sequences_that_some_spans_give_are_allowed(scheme, prefixes):
+    names = ["O", *(f"{prefix}-{kind}" for kind in KINDS for prefix in prefixes)]
+    allowed = tag_search.allowed_transitions(names, scheme)
+    legal = {tuple(names[tag] for tag in sequence) for sequence in all_sequences(3, allowed)}
+    pieces = [(kind, s, e) for s, e in combinations(range(4), 2) for kind in KINDS]
+    expected = {
+        tuple(write_tags(spans, 3, scheme=scheme))
+        for size in range(4)
+        for spans in product(pieces, repeat=size)
+        if all(a[2] <= b[1] for a, b in pairwise(spans))
+    }
+    assert legal == expected
 
 
 @pytest.mark.parametrize(("tags", "scheme"), [(BIOUL, "bioul"), (BIO, "iob2")])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
-    logits = random(length, len(tags), seed=length)
-    with_transitions = scheme == "bioul"
-    transitions = with_transitions * random(len(tags), len(tags), seed=9)
-    allowed = allowed_transitions(tags, scheme)
+    logits, allowed = (
+        random(length, len(tags), seed=length),
+        tag_search.allowed_transitions(tags, scheme),
+    )
+    transitions = random(len(tags), len(tags), seed=9) if scheme == "bioul" else None
+    given = np.zeros((len(tags), len(tags))) if transitions is None else transitions
     sequences = all_sequences(length, allowed)
-    weights = np.exp([score_of(transitions, logits, sequence) for sequence in sequences])
+    weights = np.exp([score_of(given, logits, sequence) for sequence in sequences])
     every = dict(zip(sequences, (weights / weights.sum()).tolist(), strict=True))
-    given = transitions if with_transitions else None
-    marginals = Marginals(logits, transitions=given, allowed=allowed)
+    marginals = tag_search.Marginals(logits, transitions=transitions, allowed=allowed)
     for t, tag in product(range(length), range(len(tags))):
         expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
         assert marginals.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
     ids = {tag: number for number, tag in enumerate(tags)}
-    spans_of = {sequence: set(read_spans([tags[tag] for tag in sequence])) for sequence in every}
+    names_of = {sequence: [tags[tag] for tag in sequence] for sequence in every}
+    spans_of = {sequence: read_spans(names) for sequence, names in names_of.items()}
     for sequence, prob in every.items():
         assert not length or marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
-        names = [tags[tag] for tag in sequence]
-        for span, own in zip(read_spans(names), span_probs(marginals, names, ids), strict=True):
+        probs = tag_search.span_probs(marginals, names_of[sequence], ids)
+        for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
-
-
-def spans(*document):
-    """Return the spans after consistency; a sentence is text and its tags, separated by |."""
-    read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
-    return [read_spans(tags) for tags in consistent_tags(read)]
 
 
 @pytest.mark.parametrize(
@@ -159,12 +117,12 @@ def spans(*document):
           "New York York | O O O", "New York Times | B-ORG I-ORG L-ORG"],
          [[("LOC", 0, 2)], [("LOC", 0, 2)], [("PER", 0, 1)], [("PER", 0, 1)],
           [("LOC", 0, 2), ("PER", 2, 3)], [("ORG", 0, 3)]]),
-        (["", ""], [[], []]),
+        (["|", "|"], [[], []]),
     ],
 )  # fmt: skip
 def test_names_agree_within_a_document(document, expected):
-    document = [sentence if "|" in sentence else "|" for sentence in document]
-    assert spans(*document) == expected
+    read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
+    assert [read_spans(tags) for tags in tag_search.consistent_tags(read)] == expected
 
 
 def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():
@@ -175,7 +133,7 @@ def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():
         sentence("Rome", "U-LOC", [0.9]), sentence("Rome", "U-LOC", [0.8]),
         sentence("Rome", "U-PER", [0.4]), sentence("", "", []), sentence("Rome", "O", []),
     ]  # fmt: skip
-    agreed = [answer for _, answer in agreeing(iter(answers), with_probs=True)]
+    agreed = [answer for _, answer in tag_search.agreeing(iter(answers), with_probs=True)]
     assert agreed == [
         (["U-LOC"], [0.9]), (["U-LOC"], [0.8]), (["U-LOC"], [None]), ([], []), (["O"], []),
     ]  # fmt: skip

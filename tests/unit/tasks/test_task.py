@@ -5,19 +5,18 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import InputError
-from elmokit.tasks import task as word_units
-from elmokit.tasks.task import TaskText, usual_units, warn_of_units
+from elmokit.tasks.task import TaskText, usual_units, warn_of_units, warn_once
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
-from ...builders.task_models import toy_model
+from ...builders.task_files import row
 
 SIMPLE = build_tokenizer("simple")
 
 
 @pytest.fixture(autouse=True)
 def nothing_said_before():
-    word_units.warn_once.cache_clear()
+    warn_once.cache_clear()
 
 
 def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
@@ -27,10 +26,10 @@ def test_only_many_split_words_are_worth_a_warning_and_one(caplog):
     assert not caplog.records
     for _ in range(2):
         warn_of_units(Path("other.txt"), splits, "words", SIMPLE, has_bilm=True)
-    (record,) = caplog.records
-    assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in record.getMessage()
-    assert "the biLM has not seen" in record.getMessage()
-    assert "morphemes" not in record.getMessage()
+    (message,) = caplog.messages
+    assert "other.txt: 67 % of the words are split by the tokenizer 'simple'" in message
+    assert "the biLM has not seen" in message
+    assert "morphemes" not in message
     warn_of_units(Path("ko.txt"), splits, "words", SIMPLE, has_bilm=False, option="--units x")
     assert "--units x" in caplog.messages[-1]
     assert "the biLM has not seen" not in caplog.messages[-1]
@@ -56,22 +55,14 @@ class Morphemes(WhitespaceTokenizer):
     ],
 )
 def test_the_units_of_a_treebank_are_the_tokenizers_if_it_has_them(
-    lemma, xpos, tokenizer, units, tmp_path
+    lemma, xpos, tokenizer, units, write
 ):
-    path = tmp_path / "train.conllu"
-    path.write_text(f"1\t고향은\t{lemma}\tNOUN\t{xpos}\t_\t0\t_\t_\t_\n", encoding="utf-8")
+    path = write(row(1, "고향은", lemma=lemma, xpos=xpos))
     assert usual_units(path, tokenizer) == units
 
 
-@pytest.fixture
-def model(tmp_path):
-    toy_model().save(tmp_path / "model")
-    return str(tmp_path / "model")
-
-
-def test_morphemes_are_read_if_asked_for(model, tmp_path):
-    path = tmp_path / "ko.conllu"
-    path.write_text("1\t나는\t나+는\tPRON\tnp+jx\t_\t0\t_\t_\t_\n", encoding="utf-8")
-    assert list(TaskText.of_model("pos", model, units="morphemes").read(path)) == [("나", "는")]
+def test_morphemes_are_read_if_asked_for(model_dir, write):
+    text = TaskText.of_model("pos", str(model_dir), units="morphemes")
+    assert list(text.read(write(row(1, "나는", lemma="나+는", xpos="np+jx")))) == [("나", "는")]
     with pytest.raises(InputError, match=r"units='morphemes'.* nli"):
-        TaskText.of_model("nli", model, units="morphemes")
+        TaskText.of_model("nli", str(model_dir), units="morphemes")

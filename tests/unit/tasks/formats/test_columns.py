@@ -5,16 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
-from elmokit.metrics.task_scores import read_spans
-from elmokit.tasks.formats.conll import (
-    read_columns,
-    read_coreference,
-    spans_of_characters,
-    spans_of_tokens,
-)
+from elmokit.metrics.task_scores import read_spans, write_tags
+from elmokit.tasks.formats import conll
+from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
+
+from ....builders.task_files import document, row
 
 
 @pytest.mark.parametrize(
@@ -54,21 +52,11 @@ def test_rows_for_spaces_can_be_dropped(write):
     assert sentence.tokens == ("강", "물")
 
 
-@given(
-    st.lists(
-        st.lists(
-            st.tuples(
-                st.text(
-                    st.characters(codec="utf-8", exclude_characters="\t\n\r\0#0123456789"),
-                    min_size=1,
-                ),
-                st.sampled_from(["O", "B-X", "B-강"]),
-            ),
-            min_size=1,
-        ),
-        min_size=1,
-    )
-)
+TOKENS = st.text(st.characters(codec="utf-8", exclude_characters="\t\n\r\0#0123456789"), min_size=1)
+ROWS = st.lists(st.tuples(TOKENS, st.sampled_from(["O", "B-X", "B-강"])), min_size=1)
+
+
+@given(st.lists(ROWS, min_size=1))
 def test_what_is_written_is_read(tmp_path_factory, sentences):
     path = tmp_path_factory.mktemp("columns") / "a.conll"
     blocks = ["".join(f"{token}\t{tag}\n" for token, tag in rows) for rows in sentences]
@@ -94,9 +82,6 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
         assert other.tokens == ("Oslo", "ruht")
 
 
-# --- characters -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "entities", "tokens", "tags", "score"),
     [
@@ -111,9 +96,7 @@ def test_words_that_count_are_refused_and_can_be_named(write, indices, separator
 def test_characters_become_tokens_and_their_tags_go_with_them(
     write, text, entities, tokens, tags, score
 ):
-    task, own = NerTask(units="characters"), ["O"] * len(text)
-    for kind, start, end in entities:
-        own[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    task, own = NerTask(units="characters"), write_tags(entities, len(text), scheme="iob2")
     rows = "".join(f"{character}\t{tag}\n" for character, tag in zip(text, own, strict=True))
     path = write(f"## name\t{text}\n{rows}\n")
     (example,) = task.read(path, training=True, tokenize=lambda _: tokens)
@@ -126,19 +109,12 @@ def test_characters_become_tokens_and_their_tags_go_with_them(
 
 def test_tokens_that_share_characters_give_spans_that_do_not():
     """갔다 is 가, 었, 다 in the same two characters; a token without characters is in no span."""
-    offsets = ((0, 2), (0, 2), (0, 2), (3, 5))
+    shared, empty = ((0, 2), (0, 2), (0, 2), (3, 5)), ((0, 2), (2, 2), (2, 4))
     spans = [("A", 0, 1), ("B", 1, 3), ("C", 3, 4)]
-    assert spans_of_characters(spans, offsets) == [("A", 0, 2), ("C", 3, 5)]
-    assert spans_of_tokens([("A", 0, 1), ("B", 1, 2)], offsets) == [("A", 0, 3)]
-    assert spans_of_tokens([("A", 0, 4)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 3)]
-    assert spans_of_tokens([("A", 0, 2)], ((0, 2), (2, 2), (2, 4))) == [("A", 0, 1)]
-
-
-# --- treebanks ------------------------------------------------------------------------------------
-
-
-def row(number, word, tag="NOUN", *, lemma="_", xpos="_", deprel="_"):
-    return f"{number}\t{word}\t{lemma}\t{tag}\t{xpos}\t_\t0\t{deprel}\t_\t_\n"
+    assert conll.spans_of_characters(spans, shared) == [("A", 0, 2), ("C", 3, 5)]
+    assert conll.spans_of_tokens([("A", 0, 1), ("B", 1, 2)], shared) == [("A", 0, 3)]
+    assert conll.spans_of_tokens([("A", 0, 4)], empty) == [("A", 0, 3)]
+    assert conll.spans_of_tokens([("A", 0, 2)], empty) == [("A", 0, 1)]
 
 
 def test_treebanks_with_comments_and_rows_that_are_no_words(write):
@@ -167,20 +143,6 @@ def test_a_word_becomes_its_morphemes(write, word, lemma, xpos, morphemes, tags)
     path = write(row(1, word, lemma=lemma, xpos=xpos) + row(2, ".", lemma=".", xpos="sf"))
     (sentence,) = read_morphemes(path)
     assert (sentence.tokens, sentence.tags) == ((*morphemes, "."), (*tags, "sf"))
-
-
-# --- coreference ----------------------------------------------------------------------------------
-
-
-def document(*sentences, name="GUM_news_river", part="000", end="#end document\n"):
-    """Write sentences of ``word mark [speaker]`` as a document."""
-    lines = [f"#begin document ({name}); part {part}\n"]
-    for sentence in sentences:
-        for number, word in enumerate(sentence):
-            text, mark, speaker = (*word.split(" "), "-")[:3]
-            lines.append(f"{name}\t0\t{number}\t{text}" + "\t-" * 5 + f"\t{speaker}\t-\t{mark}\n")
-        lines.append("\n")
-    return "".join(lines) + end
 
 
 @pytest.mark.parametrize(

@@ -7,47 +7,32 @@ import pytest
 from elmokit.errors import FormatError
 from elmokit.tasks import classification
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
+from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.reading import read_records
-from elmokit.tasks.formats.senses import (
-    read_kobest_wic,
-    read_sense_inventory,
-    read_senses,
-    read_wic,
-)
 from elmokit.tasks.qa import read_squad
 
-from .test_columns import document, row
-from .test_reading import FIRST, HEAD, KEYS, KOBEST, PAIR, PAIRS, PLAIN, TAIL, WIC
+from ....builders.squad_data import paragraph, squad_text
+from ....builders.task_files import FIRST, KEYS, KOBEST, PAIR, PAIRS, SENSES, WIC, document, row
 
-ROLES = {
-    "tokens": ["Mina", "began", "her", "walk"],
-    "predicates": [{"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}],
-}
-QUESTIONS = {
-    "data": [{"paragraphs": [{"context": "한강은 길다.", "qas": [
-        {"id": "q", "question": "어디?", "answers": [{"text": "한강", "answer_start": 0}]},
-    ]}]}]
-}  # fmt: skip
+PREDICATE = {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
+QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
 
 
 def labels(path):
     return read_labeled_texts(path, str.split, **PAIRS)
 
 
-def roles(**change):
-    return json.dumps({**ROLES, **change})
+def roles(*, tokens=("Mina", "began", "her", "walk"), **change):
+    return json.dumps({"tokens": tokens, "predicates": [PREDICATE | change]})
 
 
-def predicate(**change):
-    return roles(predicates=[{**ROLES["predicates"][0], **change}])
+def annotated(path):
+    return senses.read_senses(path, path.with_name("keys"))
 
 
-def questions(old, new):
-    return json.dumps(QUESTIONS, ensure_ascii=False).replace(old, new)
-
-
+BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 60 if n else "boom"}">' for n in range(6))
 CASES = {
     read_columns: [
         ("a\tB-PER\nb\n", r"line 2: .*\['b'\].* 2\b"),
@@ -79,7 +64,6 @@ CASES = {
     read_records: [
         ('{"a": 1}\n{"a": 1\n', "line 2: Invalid JSON"),
         ('{"a": 1}\n' + "[" * 99_999, "line 2: "),
-
         ('\n[\n{"a": 1}\n]\n', "line 2: .*JSON lines.* jq "),
         ("a\tb\n1\t2\n3\n", r"line 3: 1 .* 2 \(a, b\)"),
         ("a\ta\n1\t2\n", "line 1: .*: a, a"),
@@ -96,25 +80,37 @@ CASES = {
         )),
     ],
     read_propbank: [
-        (predicate(tags=["O", "B-V"]), r"line 1, predicates\[0\]: 4 .* 2 "),
-        (predicate(index=4), r"line 1, predicates\[0\]: .* 4 .* 4 "),
-        (predicate(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
+        (roles(tags=["O", "B-V"]), r"line 1, predicates\[0\]: 4 .* 2 "),
+        (roles(index=4), r"line 1, predicates\[0\]: .* 4 .* 4 "),
+        (roles(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
         (roles(tokens=["a", 1, "b", "c"]), r"line 1: .*'tokens\[1\]'"),
     ],
     read_squad: [
-        (questions('"answer_start"', '"at"'), r"'data\[0\].*\.answers\[0\]\.answer_start'"),
-        (questions("한강은 길다.", " "), r"1 of 1 .*empty_text: 1 .*qas\[0\]"),
+        (QUESTIONS.replace('"answer_start"', '"at"'), r"'data\[0\].*\.answers\[0\]\.answer_start'"),
+        (QUESTIONS.replace("한강은 길다.", " "), r"1 of 1 .*empty_text: 1 .*qas\[0\]"),
         ('{"data": [\n{"title"', "JSON.* line 2 "),
         ("[" * 99_999, ""),
     ],
-    read_wic: [
+    senses.read_wic: [
         (json.dumps({**WIC, "label": "maybe"}), "line 1: .*'label'.*'maybe'"),
         ("", r"\bempty\b"),
     ],
-    read_kobest_wic: [(KOBEST + "1\t배\t[배]\t-\t[배]\t2", "line 2: .*'ANSWER'.*'2'")],
-    read_sense_inventory: [
+    senses.read_kobest_wic: [(KOBEST + "1\t배\t[배]\t-\t[배]\t2", "line 2: .*'ANSWER'.*'2'")],
+    senses.read_sense_inventory: [
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\n", "no example"),
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\na\tn\tx\tk\ts\tg\n", "line 2: .*'rank'.*'x'"),
+    ],
+    annotated: [
+        ("", ", line 1: .*XML"),
+        (SENSES.removesuffix("</corpus>\n"), ", line 11: .*XML"),
+        (SENSES.replace("</wf>", "", 1), ", line 9: .*XML"),
+        (SENSES.replace("&amp;<", "&<"), ", line 8: .*XML"),
+        (SENSES.replace(FIRST, 2 * FIRST), r": 2 of 4 .*no_gold_key: 2 .*d0\.s0"),  # each has one
+        (SENSES.replace(' lemma="rise"', ""), r", sentence d0\.s0: .*lemma"),
+        (SENSES.replace("The</wf>", "The</wf> lost"), r", sentence d0\.s0: text"),
+        (f"<!DOCTYPE corpus [{BOMB}]>\n<corpus>&a5;</corpus>", ", line 2: .*XML.*amplification"),
+        (SENSES.replace("instance", "wf"), r": no example"),
+        ("<corpus/>", r": no example"),
     ],
 }  # fmt: skip
 
@@ -129,32 +125,9 @@ CASES = {
 )
 def test_damage_is_told_with_its_place(write, read, content, message, monkeypatch):
     monkeypatch.setattr(classification, "MAX_TEXT_WORDS", 5)
+    write(KEYS, name="keys")
     path = write(content, name="a.file")
     with pytest.raises(FormatError, match=rf"/a\.file.*{message}"):
         list(read(path))
     with pytest.raises(FileNotFoundError, match="absent"):
         list(read(path.with_name("absent")))
-
-
-BOMB = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 60 if n else "boom"}">' for n in range(6))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", ", line 1: .*XML"),
-        (HEAD + FIRST, ", line 10: .*XML"),
-        (HEAD + FIRST.replace("</wf>", "", 1) + TAIL, ", line 9: .*XML"),
-        (HEAD + FIRST.replace("&amp;<", "&<") + TAIL, ", line 8: .*XML"),
-        (HEAD + FIRST + FIRST + TAIL, r": 2 of 4 .*no_gold_key: 2 .*d0\.s0"),  # each has one
-        (HEAD + FIRST.replace(' lemma="rise"', "") + TAIL, r", sentence d0\.s0: .*lemma"),
-        (HEAD + FIRST.replace("The</wf>", "The</wf> lost") + TAIL, r", sentence d0\.s0: text"),
-        (f"<!DOCTYPE corpus [{BOMB}]>\n<corpus>&a5;</corpus>", ", line 2: .*XML.*amplification"),
-        (HEAD + PLAIN + TAIL, r": no example"),
-        ("<corpus/>", r": no example"),
-    ],
-)
-def test_damaged_text_with_senses(write, text, message):
-    keys = write(KEYS, name="keys")
-    with pytest.raises(FormatError, match=rf"/data\.xml{message}"):
-        list(read_senses(write(text, name="data.xml"), keys))

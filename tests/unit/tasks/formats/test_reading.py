@@ -4,90 +4,60 @@ import gzip
 import io
 import json
 import os
-import threading
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.errors import FormatError, Location
+from elmokit.errors import FormatError
 from elmokit.probes.inputs import read_wic_data
-from elmokit.tasks.classification import read_sentiment_trees
+from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
-from elmokit.tasks.formats.reading import find_split, read_examples, read_records
+from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
 from elmokit.tasks.qa import read_squad
 
-PATH = Path("train.tsv")
+from ....builders.task_files import KEYS, KOBEST, OTHER, PAIR, PAIRS, SENSES, WIC, lines
 
 
-@pytest.fixture
-def read(tmp_path, monkeypatch):
-    """Hand on whole numbers; those below zero are faults, None has no gold label."""
-    (tmp_path / PATH).touch()
-    monkeypatch.chdir(tmp_path)
+def test_examples_pass_and_a_share_of_faults_up_to_the_limit(write, caplog):
+    fault, unlabeled = {**PAIR, "premise": " "}, {**PAIR, "label": "-"}
 
-    def read(items, **settings):
-        def examples(path, report):
-            for line, item in enumerate(items, 1):
-                if item is None:
-                    report.skip("no_gold_label", Location(path=path, line=line))
-                elif item < 0:
-                    report.skip("empty_text", Location(path=path, line=line))
-                else:
-                    yield item
+    def num_read(*rows):
+        return len(list(read_labeled_texts(write(lines(*rows)), str.split, **PAIRS)))
 
-        return list(read_examples(PATH, examples, **settings))
-
-    return read
-
-
-def test_examples_pass_and_a_share_of_faults_up_to_the_limit(read, caplog):
-    assert read([3, 1, 2]) == [3, 1, 2]
+    assert num_read(PAIR, PAIR) == 2
     assert not caplog.records
-    assert len(read([1] * 19 + [-1])) == 19  # 1 of 20 = 5 %
-    assert "empty_text: 1 (first: train.tsv, line 20)" in caplog.text
-    assert read([1, None, None]) == [1]  # no gold label is no fault
-
-
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ([1] * 18 + [-1], r"1 of 19 .* 0\.05 .*empty_text: 1 .*line 19\b"),
+    assert num_read(*[PAIR] * 19, fault) == 19  # 1 of 20 = 5 %
+    assert re.search(r"empty_text: 1 \(first: .*/data\.txt, line 20\)", caplog.text)
+    assert num_read(PAIR, unlabeled, unlabeled) == 1  # no gold label is no fault
+    for rows, message in (
+        ([PAIR] * 18 + [fault], r"1 of 19 .* 0\.05 .*empty_text: 1 .*line 19\b"),
         ([], "no example"),
-        ([None], r"no example .*no_gold_label: 1 .*line 1\b"),
-    ],
-)
-def test_too_many_faults_and_files_without_examples_are_errors(read, items, message):
-    with pytest.raises(FormatError, match=rf"train\.tsv: {message}"):
-        read(items)
+        ([unlabeled], r"no example .*no_gold_label: 1 .*line 1\b"),
+    ):
+        with pytest.raises(FormatError, match=rf"data\.txt: {message}"):
+            num_read(*rows)
 
 
 @pytest.mark.parametrize(
-    ("names", "suffixes", "expected"),
+    ("name", "others", "suffixes"),
     [
-        (["en_ewt-ud-train.conllu.xz", "constraints.tsv", ".train.swp"], (), 0),
-        (["x-train.conllu", "x-train.txt"], (".conllu",), 0),
-        (["training.tsv", "device.tsv"], (), 0),
-        (["en/train.tsv", ".cache/train.tsv"], (), 0),
+        ("en_ewt-ud-train.conllu.xz", ["constraints.tsv", ".train.swp"], ()),
+        ("x-train.conllu", ["x-train.txt"], (".conllu",)),
+        ("training.tsv", ["device.tsv"], ()),
+        ("en/train.tsv", [".cache/train.tsv"], ()),
     ],
 )
-def test_a_split_is_a_whole_part_of_a_name(tmp_path, names, suffixes, expected):
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    assert find_split(tmp_path, "train", suffixes) == tmp_path / names[expected]
+def test_a_split_is_a_whole_part_of_a_name(tmp_path, name, others, suffixes):
+    for path in (tmp_path / name, *(tmp_path / other for other in others)):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert find_split(tmp_path, "train", suffixes) == tmp_path / name
     with pytest.raises(FileNotFoundError, match="'dev'"):
         find_split(tmp_path, "dev")
-
-
-def fields(path):
-    return [(record.location.line, dict(record.fields)) for record in read_records(path)]
-
-
-def lines(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +78,8 @@ def lines(*rows):
     ],
 )  # fmt: skip
 def test_files_and_their_records(write, name, content, expected):
-    assert fields(write(content, name=name)) == expected
+    records = read_records(write(content, name=name))
+    assert [(record.location.line, dict(record.fields)) for record in records] == expected
 
 
 class Slow(io.BytesIO):
@@ -119,65 +90,43 @@ class Slow(io.BytesIO):
 
 
 @pytest.mark.parametrize("content", [b'{"a": "1"}\n{"a": "2"}\n', b"a\n1\n2\n"])
-def test_standard_input_and_pipes_are_read_once(content, monkeypatch, tmp_path):
+def test_standard_input_and_pipes_are_read_once(content, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Slow(content)))
-    expected = [{"a": "1"}, {"a": "2"}]
-    assert [record.fields for record in read_records(Path("-"))] == expected
-    path = tmp_path / "a.tsv"
-    os.mkfifo(path)
-    threading.Thread(target=path.write_bytes, args=[content], daemon=True).start()
-    rows = []
-    reader = threading.Thread(target=lambda: rows.extend(fields(path)), daemon=True)
-    reader.start()
-    reader.join(timeout=20)
-    assert [row for _, row in rows] == expected
+    end, start = os.pipe()
+    os.write(start, content)
+    os.close(start)
+    for path in (Path("-"), Path(f"/dev/fd/{end}")):
+        assert [record.fields for record in read_records(path)] == [{"a": "1"}, {"a": "2"}]
+    os.close(end)
 
 
-# --- texts with labels ----------------------------------------------------------------------------
+def joined(label, parts):
+    """Return a node above others: its text, and the labels and words of all nodes."""
+    words = [word for _, ((_, own), *_) in parts for word in own]
+    nodes = [node for _, below in parts for node in below]
+    return f"({label} {' '.join(text for text, _ in parts)})", [(label, words), *nodes]
 
-PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
-PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
+
+WORDS = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1)
+LEAVES = WORDS.map(lambda word: (f"(2 {word})", [("2", [word])]))
+LABELS = st.sampled_from("01234")
 
 
-@given(
-    st.recursive(
-        st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1).map(
-            lambda word: ("2", [word])
-        ),
-        lambda parts: st.tuples(st.sampled_from("01234"), st.lists(parts, min_size=1)),
-    )
-)
+@given(st.recursive(LEAVES, lambda nodes: st.builds(joined, LABELS, st.lists(nodes, min_size=1))))
 def test_words_and_nodes_survive(tmp_path_factory, tree):
-    def written(node):
-        label, parts = node
-        inside = (one if isinstance(one, str) else written(one) for one in parts)
-        return f"({label} {' '.join(inside)})"
-
-    def nodes(node):
-        label, parts = node
-        below = [[(None, [one])] if isinstance(one, str) else nodes(one) for one in parts]
-        words = [word for one in below for word in one[0][1]]
-        return [(label, words)] + [one for part in below for one in part if one[0] is not None]
-
+    text, nodes = tree
     path = tmp_path_factory.mktemp("trees") / "a.txt"
-    path.write_bytes(written(tree).encode())
+    path.write_bytes(text.encode())
     read = read_sentiment_trees(path, min_phrase_tokens=1)
-    assert [(one.label, list(one.sentences[0])) for one in read] == nodes(tree)
-
-
-# --- roles, questions -----------------------------------------------------------------------------
+    assert [(one.label, list(one.sentences[0])) for one in read] == nodes
 
 
 def test_each_predicate_is_an_example(write, caplog):
-    tags = ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
-    sentence = {
-        "tokens": ["Mina", "began", "her", "walk"],
-        "predicates": [{"index": 2, "lemma": "begin", "tags": tags}] * 2,
-    }
-    others = {**sentence, "predicates": []}, {**sentence, "tokens": ["Mina", "began", "", "walk"]}
-    rows = [sentence] * 20 + list(others)
-    first, *more = read_propbank(write(lines(*rows), name="a.jsonl"))
-    assert (first.tokens, first.predicate) == (("Mina", "began", "her", "walk"), 2)
+    words, tags = ["Mina", "began", "her", "walk"], ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]
+    row = {"tokens": words, "predicates": [{"index": 2, "tags": tags}] * 2}
+    others = {**row, "predicates": []}, {**row, "tokens": ["Mina", "began", "", "walk"]}
+    first, *more = read_propbank(write(lines(*[row] * 20, *others), name="a.jsonl"))
+    assert (first.tokens, first.predicate) == (tuple(words), 2)
     assert first.tags == tuple(tags)  # the verb need not be at the predicate
     assert len(more) == 39
     assert "empty_token: 2" in caplog.text
@@ -192,15 +141,10 @@ def question(*answers, name="q1", text="어디를?", **more):
     return {"id": name, "question": text, "answers": given, **more}
 
 
-GOOD = [question(("서울", 12), name=f"good {number}") for number in range(59)]
-
-
 @pytest.fixture
-def ask(write):
+def ask(squad):
     def ask(*questions, **settings):
-        data = [{"title": "강", "paragraphs": [{"context": CONTEXT, "qas": list(questions)}]}]
-        path = write(json.dumps({"version": "1.1", "data": data}), name="a.json")
-        return list(read_squad(path, **settings))
+        return list(read_squad(squad({"context": CONTEXT, "qas": list(questions)}), **settings))
 
     return ask
 
@@ -218,11 +162,10 @@ def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, n
 
 
 def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
-    questions = (
-        *GOOD, question(), question(("서울", 12), text=" "), question(is_impossible=True),
-        question(("부산", 3), ("서울", 12), (" ", 3), name="some"),
-        question(("부산", 3), name="none"),
-    )  # fmt: skip
+    good = [question(("서울", 12))] * 59
+    some = question(("부산", 3), ("서울", 12), (" ", 3), name="some")
+    bad = question(), question(("서울", 12), text=" "), question(is_impossible=True)
+    questions = *good, *bad, some, question(("부산", 3), name="none")
     *_, last = ask(*questions)
     assert (last.name, last.spans) == ("some", ((12, 14),))
     for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
@@ -233,49 +176,33 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
     assert (second.texts, second.spans) == (("부산",), ())
 
 
-# --- words in context -----------------------------------------------------------------------------
-
-WIC = {
-    "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
-    "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False,
-}  # fmt: skip
-OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
-
-
-def layout(name):
-    """Return the files of a split, as MCL-WiC, WiC and SuperGLUE have them: suffix -> text."""
-    if name == "superglue":
-        rows = [{**pair, "word": pair["lemma"], "idx": 0} for pair in (WIC, OTHER)]
-        return {".jsonl": lines(*rows)}
-    if name == "wic":
-        first = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\n"
-        rows = first + "bank\tN\t1-1\tThe bank rose .\tA bank .\n"
-        return {".data.txt": rows, ".gold.txt": "F\nT\n"}
-    rows = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
-    gold = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
-    return {".en-en.data": json.dumps(rows, indent=1), ".en-en.gold": json.dumps(gold)}
+WIC_ROWS = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\nbank\tN\t1-1\tThe bank rose .\tA bank .\n"
+MCL = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
+MCL_GOLD = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
+LAYOUTS = {
+    "mcl": {".en-en.data": json.dumps(MCL, indent=1), ".en-en.gold": json.dumps(MCL_GOLD)},
+    "wic": {".data.txt": WIC_ROWS, ".gold.txt": "F\nT\n"},
+    "superglue": {".jsonl": lines(*({**pair, "word": "bank"} for pair in (WIC, OTHER)))},
+}
 
 
-@pytest.fixture(params=["mcl", "wic", "superglue"])
-def wic_folder(request, tmp_path):
+@pytest.fixture(params=LAYOUTS)
+def wic_folder(request, write, tmp_path):
     for split in ("train", "dev"):
         (tmp_path / split).mkdir()
-        for suffix, text in layout(request.param).items():
-            (tmp_path / split / f"{split}{suffix}").write_text(text)
+        for suffix, text in LAYOUTS[request.param].items():
+            write(text, name=f"{split}/{split}{suffix}")
     return tmp_path
 
 
 def test_pairs_of_every_layout_are_read(wic_folder):
     data = read_wic_data(wic_folder)
-    for pairs in (data.train, data.dev):
-        words = [
-            (one.text[one.start : one.end], pair.same_sense, pair.lemma)
-            for pair in pairs for one in (pair.first, pair.second)
-        ]  # fmt: skip
-        assert words == [
-            ("bank", False, "bank"), ("Banks", False, "bank"),
-            ("bank", True, "bank"), ("bank", True, "bank"),
-        ]  # fmt: skip
+    for first, second in (data.train, data.dev):
+        assert (first.lemma, second.lemma) == ("bank", "bank")
+        assert (first.same_sense, second.same_sense) == (False, True)
+        words = [first.first, first.second, second.first, second.second]
+        texts = [word.text[word.start : word.end] for word in words]
+        assert texts == ["bank", "Banks", "bank", "bank"]
 
 
 @pytest.mark.parametrize("wic_folder", ["mcl", "wic"], indirect=True)
@@ -287,9 +214,6 @@ def test_labels_that_do_not_fit_are_refused(wic_folder):
     gold.unlink()
     with pytest.raises(FileNotFoundError, match="gold"):
         read_wic_data(wic_folder)
-
-
-KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"
 
 
 def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
@@ -305,42 +229,20 @@ def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
     assert "several_targets: 80" in caplog.text
 
 
-# --- senses ---------------------------------------------------------------------------------------
-
-HEAD = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n<text id="d0">\n'
-TAIL = "</text>\n</corpus>\n"
-FIRST = (
-    '<sentence id="d0.s0">\n'
-    '<wf lemma="the" pos="DET">The</wf>\n'
-    '<instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>\n'
-    '<instance id="d0.s0.t1" lemma="rise" pos="VERB">rose</instance>\n'
-    '<wf lemma="&amp;" pos="CONJ">&amp;</wf>\n'
-    "</sentence>\n"
-)
-SECOND = (
-    '<sentence id="d0.s1">\n'
-    '<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>\n'
-    '<wf lemma="." pos=".">.</wf>\n'
-    "</sentence>\n"
-)
-PLAIN = '<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>\n'
-KEYS = (
-    "d0.s0.t0 river_bank%1:17:00::\n"
-    "d0.s0.t1 rise%2:38:00::;2:30:01:: rise%2:37:00::;stand_up%2:38:00::;\nd0.s1.t0 물%1\n"
-)
+OTHERS = """<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>
+</text>
+<text>
+<sentence id="d0.s1">
+<instance id="d0.s1.t0" lemma="물" pos="NOUN">물</instance>
+<wf lemma="." pos=".">.</wf>
+</sentence>
+</text>
+"""
 
 
-@pytest.fixture
-def annotated(write):
-    def annotated(text, keys=KEYS):
-        keys_path = write(keys, name="gold.key.txt")
-        return list(read_senses(write(text, name="data.xml"), keys_path))
-
-    return annotated
-
-
-def test_sentences_with_annotated_words(annotated):
-    first, second = annotated(HEAD + FIRST + PLAIN + f"</text>\n<text>\n{SECOND}" + TAIL)
+def test_sentences_with_annotated_words(write):
+    text = SENSES.replace("</text>\n", OTHERS)
+    first, second = read_senses(write(text, name="data.xml"), write(KEYS, name="gold.key.txt"))
     assert first.tokens == ("The", "river", "bank", "rose", "&")
     assert [(one.start, one.end) for one in first.occurrences] == [(1, 3), (3, 4)]
     assert first.occurrences[1].sense_keys == (  # keys joined by semicolons are several
@@ -364,8 +266,9 @@ def test_senses_of_the_same_spelling_come_first(write):
     assert len(inventory) == 5
     keys = [sense.sense_key for sense in inventory.senses("march", "n")]
     assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
-    firsts = {("March", "NOUN"): "march%1:28:00::", ("march", "VERB"): "march%2:38:00::",
-              ("RIVER_BANK", "n"): "river_bank%1:17:00::", ("Brook", "NOUN"): None,
-              ("march", "ADV"): None}  # fmt: skip
-    for (lemma, pos), key in firsts.items():
+    for lemma, pos, key in (
+        ("March", "NOUN", "march%1:28:00::"), ("march", "VERB", "march%2:38:00::"),
+        ("RIVER_BANK", "n", "river_bank%1:17:00::"), ("Brook", "NOUN", None),
+        ("march", "ADV", None),
+    ):  # fmt: skip
         assert inventory.first_sense(lemma, pos) == key

@@ -25,7 +25,7 @@ def test_layers_are_computed_once_for_the_same_words_model_and_policy(embedder, 
         kept = keep_layers(embedder, SENTENCES, tmp_path, on_progress=lambda *n: calls.append(n))
     assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(kept) == 4
-    for index, vectors in enumerate(embedder.embed([list(words) for words in SENTENCES])):
+    for index, vectors in enumerate(embedder.embed(map(list, SENTENCES))):
         np.testing.assert_array_equal(kept[index], vectors.transpose(1, 0, 2).astype(np.float16))
     keep_layers(embedder, SENTENCES[:2], tmp_path)
     keep_layers(embedder, SENTENCES, tmp_path, state="carry")
@@ -41,9 +41,9 @@ def test_where_the_cache_cannot_be_written_layers_last_for_the_process(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     kept = keep_layers(embedder, SENTENCES)
     np.testing.assert_array_equal(kept[0], keep_layers(embedder, SENTENCES, tmp_path)[0])
-    (record,) = caplog.records
-    assert str(tmp_path / "file") in record.message
-    assert "XDG_CACHE_HOME" in record.message
+    (message,) = caplog.messages
+    assert str(tmp_path / "file") in message
+    assert "XDG_CACHE_HOME" in message
 
 
 def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
@@ -60,21 +60,19 @@ def test_what_was_not_used_for_longest_goes_first_and_the_newest_stays(
     def keep(name):
         before = set(tmp_path.iterdir())
         keep_layers(embedder, [(name,) * 100], tmp_path)
-        (made,) = set(tmp_path.iterdir()) - before or {None}
-        return made
+        return next(iter(set(tmp_path.iterdir()) - before), None)
 
-    entries = [keep(name) for name in "ab"]
-    for number, entry in enumerate(entries):
-        os.utime(entry, (1000 + number, 1000 + number))
-    size = sum(path.stat().st_size for path in entries[0].iterdir())
+    first, second = keep("a"), keep("b")
+    for entry, time in ((first, 1000), (second, 1001)):
+        os.utime(entry, (time, time))
+    size = sum(path.stat().st_size for path in first.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", str(2.5 * size / 1e9))
     assert keep("a") is None  # uses the first one again
-    (tmp_path / "notes.txt").write_text("not ours")
-    third = keep("c")
-    assert set(tmp_path.iterdir()) == {entries[0], third, tmp_path / "notes.txt"}
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not ours")
+    assert {first, keep("c"), notes} == set(tmp_path.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "0")
-    newest = keep("d")
-    assert set(tmp_path.iterdir()) == {newest, tmp_path / "notes.txt"}
+    assert {keep("d"), notes} == set(tmp_path.iterdir())
     monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "ten")
     with pytest.raises(InputError, match=r"ELMOKIT_LAYER_CACHE_GB.*'ten'"):
         keep("e")

@@ -39,8 +39,8 @@ def test_what_is_open_is_as_in_the_paper(name):
 )
 def test_what_has_no_effect_does_not_distinguish_runs(embeddings, with_static, state, scale):
     given = InputSettings(embeddings=embeddings, state="warm", static_scale="learned")
-    found = given.resolved(with_static=with_static)
-    assert (found.state, found.static_scale) == (state, scale)
+    resolved = given.resolved(with_static=with_static)
+    assert (resolved.state, resolved.static_scale) == (state, scale)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_characters_are_read_where_nothing_else_would_be(given, with_static, exp
     assert InputSettings(**given).resolved(paper, with_static=with_static).characters == expected
 
 
-def test_the_guide_has_every_condition(pytestconfig):
-    guide = (pytestconfig.rootpath / "docs/guides/tasks.md").read_text(encoding="utf-8")
+def test_the_guide_has_every_condition(repository_dir):
+    guide = (repository_dir / "docs/guides/tasks.md").read_text(encoding="utf-8")
     table = guide.partition("| `--embeddings` |")[2].partition("\n\n")[0]
     assert [name for name in get_args(EmbeddingKind) if f"`{name}`" not in table] == []

@@ -11,12 +11,9 @@ from elmokit.vectors.static_vectors import StaticVectors
 from ....builders.task_models import full_inputs, toy_model
 
 SENTENCES = [("by", "the", "river"), (), ("배", "by")]
+RANDOM = np.random.default_rng(0)
+LAYERS = [RANDOM.normal(size=(len(words), 3, 4)).astype(np.float16) for words in SENTENCES]
 STATIC = StaticVectors(["by", "river"], np.array([[1, 2], [3, 4]], dtype=np.float32))
-
-
-def layers_of(sentences):
-    random = np.random.default_rng(0)
-    return [random.normal(size=(len(words), 3, 4)).astype(np.float16) for words in sentences]
 
 
 def build(*, static=STATIC, **settings):
@@ -32,14 +29,12 @@ def rms(values):
 
 def test_parts_stand_side_by_side_and_padding_is_zero():
     inputs = build()
-    layers = layers_of(SENTENCES)
-    batch = inputs.make_batch(SENTENCES, layers)
-    out = inputs(batch)
-    assert out.shape == (3, 3, 2 + 128 + 4)
-    assert inputs.output_dim == 134
-    np.testing.assert_array_equal(out[0, :, :2].detach(), [[1, 2], [0, 0], [3, 4]])
-    mean = layers[0].astype(np.float32).mean(axis=1)  # fresh weights: the plain mean
-    np.testing.assert_allclose(out[0, :, 130:].detach(), mean, atol=1e-6)
+    batch = inputs.make_batch(SENTENCES, LAYERS)
+    out = inputs(batch).detach()
+    assert out.shape == (3, 3, 2 + 128 + 4) == (3, 3, inputs.output_dim)
+    np.testing.assert_array_equal(out[0, :, :2], [[1, 2], [0, 0], [3, 4]])
+    # fresh weights: the plain mean
+    np.testing.assert_allclose(out[0, :, 130:], LAYERS[0].mean(axis=1, dtype="f4"), atol=1e-6)
     assert not out[~batch.mask].any()
 
 
@@ -59,7 +54,7 @@ def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
         embeddings=embeddings, positions="both", dropout=0.5, layer_norm=layer_norm,
         static_scale="learned", characters=False,
     )  # fmt: skip
-    layers = [9 * layers for layers in layers_of(SENTENCES)] if embeddings == "elmo" else None
+    layers = [9 * layers for layers in LAYERS] if embeddings == "elmo" else None
     batch = inputs.make_batch(SENTENCES, layers)
     inputs.train().set_scales([batch, batch])
     inputs.eval()
@@ -70,23 +65,21 @@ def test_mixtures_and_scaled_vectors_start_as_large_as_word_vectors(
 
 
 @pytest.mark.parametrize(
-    ("condition", "learned", "expected"),
+    ("condition", "learned", "shares"),
     [
-        ("elmo", True, lambda layers: layers.mean(axis=1)),
-        ("random", True, lambda layers: layers.mean(axis=1)),
-        ("average", False, lambda layers: layers.mean(axis=1)),
-        ("layer0", False, lambda layers: layers[:, 0]),
-        ("top", False, lambda layers: layers[:, 2]),
+        ("elmo", True, [1 / 3, 1 / 3, 1 / 3]),
+        ("random", True, [1 / 3, 1 / 3, 1 / 3]),
+        ("average", False, [1 / 3, 1 / 3, 1 / 3]),
+        ("layer0", False, [1, 0, 0]),
+        ("top", False, [0, 0, 1]),
     ],
 )
-def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition, learned, expected):
+def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition, learned, shares):
     inputs = build(
         embeddings=condition, characters=False, static=None, positions="both", layer_l2=0.5
-    )
-    layers = layers_of(SENTENCES)
-    out = inputs(inputs.make_batch(SENTENCES, layers))
-    values = expected(layers[0].astype(np.float32))
-    np.testing.assert_allclose(out[0].detach(), values, atol=1e-6)
+    )  # fmt: skip
+    out = inputs(inputs.make_batch(SENTENCES, LAYERS)).detach()
+    np.testing.assert_allclose(out[0], np.average(LAYERS[0], 1, shares), atol=1e-6)
     mixes = list(inputs.mixes.scalar_mixes)
     assert [mix.mix_weights.requires_grad for mix in mixes] == [learned, learned]
     assert all(mix.gamma.requires_grad for mix in mixes)

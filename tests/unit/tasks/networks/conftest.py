@@ -18,10 +18,7 @@ def keep(model):
     embedder = Embedder.load(model)
 
     def keep(sentences):
-        return [
-            vectors.transpose(1, 0, 2)
-            for vectors in embedder.embed([list(words) for words in sentences])
-        ]
+        return [vectors.transpose(1, 0, 2) for vectors in embedder.embed(map(list, sentences))]
 
     return keep
 

@@ -2,120 +2,79 @@
 
 import torch
 
-from elmokit.tasks.networks.attention import (
-    BiDAFAttention,
-    SelfAttention,
-    SelfAttentivePooling,
-    soft_align,
-)
+from elmokit.tasks.networks import attention
 from elmokit.tasks.networks.encoder import draw_weights
 
+from ....builders.task_models import padded_texts
+
 DIM = 3
+TEXTS_N, N, MASK_N = padded_texts(4, 1, 2, 0, 3, dim=DIM)
+TEXTS_M, M, MASK_M = padded_texts(3, 2, 0, 2, 1, dim=DIM, seed=1)
 
 
-def fresh(kind, dim=DIM, *, seed=0):
-    layer = kind(dim)
-    draw_weights([layer], torch.Generator().manual_seed(seed))
-    return layer
-
-
-LENGTHS_N, LENGTHS_M = [4, 1, 2, 0, 3], [3, 2, 0, 2, 1]
-
-
-def mask_of(lengths):
-    return torch.arange(max(lengths)).unsqueeze(0) < torch.tensor(lengths).unsqueeze(1)
-
-
-MASK_N, MASK_M = mask_of(LENGTHS_N), mask_of(LENGTHS_M)
-
-
-def texts(padding=float("nan")):
-    """Two padded batches; what stands at padded positions must never be seen."""
-    generator = torch.Generator().manual_seed(0)
-    n = torch.randn(5, 4, DIM, generator=generator, dtype=torch.float64)
-    m = torch.randn(5, 3, DIM, generator=generator, dtype=torch.float64)
-    return (
-        n.masked_fill(~MASK_N.unsqueeze(2), padding),
-        m.masked_fill(~MASK_M.unsqueeze(2), padding),
-    )
-
-
-def real(n, m):
-    """The rows without padding: lists of vectors."""
-    for row, (num_n, num_m) in enumerate(zip(LENGTHS_N, LENGTHS_M, strict=True)):
-        yield row, list(n[row, :num_n]), list(m[row, :num_m])
+def fresh(kind):
+    layer = kind(DIM)
+    draw_weights([layer], torch.Generator().manual_seed(0))
+    return layer.double()
 
 
 def mean_of(scores, vectors):
     """The softmax-weighted mean of some vectors; zeros if there are none."""
-    if not vectors:
-        return torch.zeros(DIM).double()
-    weights = torch.softmax(torch.stack(scores), dim=0)
-    return sum(w * v for w, v in zip(weights, vectors, strict=True))
+    return torch.stack(scores).softmax(dim=0) @ vectors if scores else torch.zeros(DIM).double()
 
 
-def assert_rows(found, expected, length):
+def check_rows(found, expected):
     """The real positions equal ``expected``, the padded ones are 0."""
     for t, vector in enumerate(expected):
         torch.testing.assert_close(found[t], vector)
-    assert len(expected) == length
-    assert (found[length:] == 0).all()
+    assert (found[len(expected) :] == 0).all()
 
 
 def test_soft_alignment_equals_a_loop_over_pairs():
-    n, m = texts()
-    from_m, from_n = soft_align(n, m, MASK_N, MASK_M)
-    for row, words_n, words_m in real(n, m):
-        expected = [mean_of([a @ b for b in words_m], words_m) for a in words_n]
-        assert_rows(from_m[row], expected, len(words_n))
-        expected = [mean_of([a @ b for a in words_n], words_n) for b in words_m]
-        assert_rows(from_n[row], expected, len(words_m))
+    from_m, from_n = attention.soft_align(N, M, MASK_N, MASK_M)
+    for row, (n, m) in enumerate(zip(TEXTS_N, TEXTS_M, strict=True)):
+        check_rows(from_m[row], [mean_of([a @ b for b in m], m) for a in n])
+        check_rows(from_n[row], [mean_of([a @ b for a in n], n) for b in m])
 
 
-def trilinear(score, c, q):
-    u, v, w = score.weight
+def trilinear(layer, c, q):
+    u, v, w = layer.score.weight
     return u @ c + v @ q + w @ (c * q)
 
 
 def test_bidaf_attention_equals_a_loop_over_pairs():
-    attention, (n, m) = fresh(BiDAFAttention, DIM).double(), texts()
-    found = attention(n, m, MASK_N, MASK_M)
+    layer = fresh(attention.BiDAFAttention)
+    found = layer(N, M, MASK_N, MASK_M)
     assert found.shape == (5, 4, 4 * DIM)
-    for row, words_n, words_m in real(n, m):
-        scores = [[trilinear(attention.score, c, q) for q in words_m] for c in words_n]
-        summary = torch.zeros(DIM).double()
-        if words_m:
-            summary = mean_of([max(line) for line in scores], words_n)
+    for row, (n, m) in enumerate(zip(TEXTS_N, TEXTS_M, strict=True)):
+        scores = [[trilinear(layer, c, q) for q in m] for c in n]
+        summary = mean_of([max(line) for line in scores if line], n)
         expected = []
-        for c, line in zip(words_n, scores, strict=True):
-            mean = mean_of(line, words_m)
+        for c, line in zip(n, scores, strict=True):
+            mean = mean_of(line, m)
             expected.append(torch.cat((c, mean, c * mean, c * summary)))
-        assert_rows(found[row], expected, len(words_n))
+        check_rows(found[row], expected)
 
 
 def test_self_attention_equals_a_loop_over_pairs():
-    attention, (n, _) = fresh(SelfAttention, DIM).double(), texts()
+    layer = fresh(attention.SelfAttention)
     with torch.no_grad():
-        attention.no_attend.fill_(0.7)
-    found = attention(n, MASK_N)
+        layer.no_attend.fill_(0.7)
+    found = layer(N, MASK_N)
     assert found.shape == (5, 4, 3 * DIM)
-    for row, words, _ in real(n, n):
+    for row, words in enumerate(TEXTS_N):
         expected = []
         for i, x in enumerate(words):
-            others = [j for j in range(len(words)) if j != i]
-            scores = [trilinear(attention.score, x, words[j]).exp() for j in others]
-            total = sum(scores) + torch.tensor(0.7).double().exp()
-            mean = sum(
-                (s / total * words[j] for s, j in zip(scores, others, strict=True)),
-                start=torch.zeros(DIM).double(),
-            )
+            others = torch.cat((words[:i], words[i + 1 :]))
+            scores = [*(trilinear(layer, x, other) for other in others), layer.no_attend]
+            mean = mean_of(scores, torch.cat((others, torch.zeros(1, DIM))))
             expected.append(torch.cat((x, mean, x * mean)))
-        assert_rows(found[row], expected, len(words))
+        check_rows(found[row], expected)
 
 
 def test_self_attentive_pooling_equals_a_loop_over_positions():
-    pooling, (n, _) = fresh(SelfAttentivePooling, DIM).double(), texts()
-    found = pooling(n, MASK_N)
-    for row, words, _ in real(n, n):
-        expected = mean_of([pooling.score.weight[0] @ x for x in words], words)
+    layer = fresh(attention.SelfAttentivePooling)
+    found = layer(N, MASK_N)
+    for row, words in enumerate(TEXTS_N):
+        expected = mean_of([layer.score.weight[0] @ x for x in words], words)
         torch.testing.assert_close(found[row], expected)

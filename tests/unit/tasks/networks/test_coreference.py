@@ -9,17 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.tasks.coref import CorefTask
-from elmokit.tasks.formats.conll import CorefDocument
-from elmokit.tasks.networks.coreference import (
-    AntecedentScore,
-    AntecedentScores,
-    CoreferenceModel,
-    SpanRepresentation,
-    _join,
-    distance_buckets,
-    enumerate_spans,
-    prune_spans,
-)
+from elmokit.tasks.networks import coreference
 from elmokit.tasks.networks.encoder import draw_weights
 from elmokit.tasks.runs.examples import Examples, predict
 
@@ -28,39 +18,19 @@ from ....builders.task_models import full_inputs
 TASK = CorefTask()
 
 
-def document(text, *clusters, speakers=None, genre=None):
-    """Sentences of ``text`` end at slashes."""
-    sentences = tuple(tuple(part.split()) for part in text.split("/"))
-    return CorefDocument(
-        name="a", part=0, sentences=sentences, clusters=clusters, speakers=speakers, genre=genre,
-    )  # fmt: skip
-
-
-ANNA = document(
-    "Anna met her brother Max by the old river bank / "
-    "she told him that it was late and then they went home",
-    ((0, 1), (2, 3), (10, 11)), ((2, 5), (12, 13)),
-)  # fmt: skip
-KOREAN = document(
-    "민지 가 서울 에 갔다 그리고 돌아왔다 / 거기 서 그 는 배 를 탔다 지난 여름 에",
-    ((0, 1), (9, 10)), ((2, 3), (7, 8)),
-)  # fmt: skip
-RAIN = document("It rained all day / and all night")
-
-
-def linking(network):
-    """Make every span go back to the nearest one before it."""
-    with torch.no_grad():
-        network.antecedent_score.to_score.bias.fill_(50.0)
-    return network
-
-
 def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_batched(
     build, keep, monkeypatch
 ):
-    network = build(CoreferenceModel, TASK, full_inputs(dropout=0.0))
-    network = linking(network)
-    documents = [ANNA, KOREAN, RAIN, document("one")]
+    network = build(coreference.CoreferenceModel, TASK, full_inputs(dropout=0.0))
+    with torch.no_grad():  # every span goes back to the nearest one before it
+        network.antecedent_score.to_score.bias.fill_(50.0)
+    texts = (
+        "Anna met her brother Max by the old river bank / she told him that it was late",
+        "민지 가 서울 에 갔다 그리고 돌아왔다 / 거기 서 그 는 배 를 탔다 지난 여름 에",
+        "It rained all day / and all night",
+        "one",
+    )
+    documents = [TASK.example_of(*(tuple(s.split()) for s in text.split("/"))) for text in texts]
     together = predict(network, Examples(TASK, documents, keep))
     assert together[0]
     alone = [predict(network, Examples(TASK, [one], keep))[0] for one in documents]
@@ -73,16 +43,12 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
 def test_links_are_joined_to_clusters_in_text_order(links):
     links = [link if link < at else -1 for at, link in enumerate(links)]
     spans = [(2 * at, 2 * at + 1) for at in range(len(links))]
-    groups = [{at} for at in range(len(links))]
+    roots, clusters = [], {}  # links go back
     for at, link in enumerate(links):
-        if link >= 0:
-            joined = groups[at] | groups[link]
-            groups = [joined if other in joined else groups[other] for other in range(len(links))]
-    expected = {tuple(sorted(group)) for group in groups if len(group) > 1}
-    assert _join(spans, links) == [[spans[at] for at in group] for group in sorted(expected)]
-
-
-# --- spans ---
+        roots.append(at if link < 0 else roots[link])
+        clusters.setdefault(roots[at], []).append(spans[at])
+    expected = [cluster for cluster in clusters.values() if len(cluster) > 1]
+    assert coreference._join(spans, links) == expected
 
 
 def as_pairs(starts, ends):
@@ -99,31 +65,25 @@ def test_enumeration_finds_every_span_within_a_sentence_and_no_other(lengths, ma
             for end in range(start + 1, min(length, start + max_width) + 1)
         ]
         offset += length
-    found = enumerate_spans(torch.tensor(lengths, dtype=torch.long), max_width=max_width)
+    found = coreference.enumerate_spans(
+        torch.tensor(lengths, dtype=torch.long), max_width=max_width
+    )
     assert as_pairs(*found) == expected
 
 
 def test_distance_buckets_written_out():
     edges = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 7: 5, 8: 6, 15: 6, 16: 7, 31: 7, 32: 8}
     edges |= {63: 8, 64: 9, 65: 9, 50_000: 9}
-    assert distance_buckets(torch.tensor(list(edges))).tolist() == list(edges.values())
-
-
-def representation(*, seed=0):
-    layer = SpanRepresentation(4, 2, max_width=3, width_dim=3)
-    layer.reset_parameters(torch.Generator().manual_seed(seed))
-    return layer.double()
-
-
-def states_and_embeddings(num_tokens=6):
-    generator = torch.Generator().manual_seed(0)
-    states = torch.randn(num_tokens, 4, generator=generator, dtype=torch.float64)
-    return states, torch.randn(num_tokens, 2, generator=generator, dtype=torch.float64)
+    assert coreference.distance_buckets(torch.tensor(list(edges))).tolist() == list(edges.values())
 
 
 def test_vectors_of_spans_equal_a_loop():
-    layer, (states, embeddings) = representation(), states_and_embeddings()
-    starts, ends = enumerate_spans(torch.tensor([4, 2]), max_width=3)
+    generator = torch.Generator().manual_seed(0)
+    layer = coreference.SpanRepresentation(4, 2, max_width=3, width_dim=3)
+    layer.reset_parameters(generator)
+    states, embeddings = (torch.randn(6, dim, generator=generator).double() for dim in (4, 2))
+    starts, ends = coreference.enumerate_spans(torch.tensor([4, 2]), max_width=3)
+    layer = layer.double()
     found = layer(states, embeddings, starts, ends)
     assert found.shape == (len(starts), layer.output_dim)
     for vector, (start, end) in zip(found, as_pairs(starts, ends), strict=True):
@@ -146,39 +106,32 @@ def cross(a, b):
 )
 def test_pruning_equals_the_greedy_choice_over_all_pairs(seed, num_tokens, max_width, num_kept):
     generator = torch.Generator().manual_seed(seed)
-    starts, ends = enumerate_spans(torch.tensor([num_tokens]), max_width=max_width)
+    starts, ends = coreference.enumerate_spans(torch.tensor([num_tokens]), max_width=max_width)
     scores = torch.randint(0, 9, (len(starts),), generator=generator).float()
     spans, kept = as_pairs(starts, ends), []
     for index in sorted(range(len(spans)), key=lambda i: -scores[i].item()):
         crosses = any(cross(spans[index], spans[other]) for other in kept)
         if len(kept) < num_kept and not crosses:
             kept.append(index)
-    found = prune_spans(scores, starts, ends, num_kept=num_kept).tolist()
+    found = coreference.prune_spans(scores, starts, ends, num_kept=num_kept).tolist()
     assert found == sorted(kept, key=lambda i: spans[i])
 
-
-# --- scores --------------------------------------------------------------------------------------
 
 GENRE = 2
 INF = math.inf
 
 
-def drawn(module, seed=0):
-    """Give a module weights that matter all: also biases and unknown features."""
+def make(num_spans, *, max_antecedents, seed):
+    """Return a scorer whose weights all matter, also biases and unknown features; what it reads."""
     generator = torch.Generator().manual_seed(seed)
-    draw_weights([module], generator)
+    scorer = coreference.AntecedentScore(
+        6, 5, max_antecedents=max_antecedents, feature_dim=3, num_genres=2
+    )
+    draw_weights([scorer], generator)
     with torch.no_grad():
-        for parameter in module.parameters():
+        for parameter in scorer.parameters():
             parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
-    return module
-
-
-def make(num_spans, *, seed=0, span_dim=6, max_antecedents=9, **settings):
-    """Return a scorer and what it reads."""
-    generator = torch.Generator().manual_seed(seed)
-    settings |= {"max_antecedents": max_antecedents, "feature_dim": 3, "num_genres": 2}
-    scorer = drawn(AntecedentScore(span_dim, 5, **settings), seed)
-    vectors = torch.randn(num_spans, span_dim, generator=generator)
+    vectors = torch.randn(num_spans, 6, generator=generator)
     mentions = torch.randn(num_spans, generator=generator)
     speakers = torch.randint(0, 3, (num_spans,), generator=generator)
     return scorer.eval(), vectors, mentions, speakers
@@ -188,20 +141,10 @@ def plain_score(scorer, vectors, mentions, speakers, i, j):
     """Return the score of one pair by the equations."""
     same = 0 if 0 in (speakers[i], speakers[j]) else 2 if speakers[i] == speakers[j] else 1
     features = scorer.speaker.weight[same], scorer.genre.weight[GENRE]
-    distance = scorer.distance.weight[distance_buckets(torch.tensor(i - j))]
+    distance = scorer.distance.weight[coreference.distance_buckets(torch.tensor(i - j))]
     pair = torch.cat([vectors[i], vectors[j], vectors[i] * vectors[j], distance, *features])
     hidden = torch.relu(scorer.second(torch.relu(scorer.first(pair))))
     return scorer.to_score(hidden).squeeze() + mentions[i] + mentions[j]
-
-
-def whole(blocks, num_spans):
-    """Return the scores of all blocks as one matrix."""
-    scores = torch.full((num_spans, num_spans), -INF)
-    for block in blocks:
-        rows, columns = block.scores.shape
-        first, at = block.first_span, block.first_antecedent
-        scores[first : first + rows, at : at + columns] = block.scores
-    return scores
 
 
 @given(
@@ -212,8 +155,12 @@ def whole(blocks, num_spans):
 )
 def test_scores_of_blocks_are_those_of_single_pairs(num_spans, max_antecedents, together, seed):
     scorer, *read = make(num_spans, seed=seed, max_antecedents=max_antecedents)
-    scores = whole(scorer(*read, GENRE, together=together), num_spans)
-    expected = torch.full((num_spans, num_spans), -INF)
+    scores = torch.full((num_spans, num_spans), -INF)
+    expected = scores.clone()
+    for block in scorer(*read, GENRE, together=together):
+        rows, columns = block.scores.shape
+        first, at = block.first_span, block.first_antecedent
+        scores[first : first + rows, at : at + columns] = block.scores
     for i, j in itertools.product(range(num_spans), repeat=2):
         if 0 < i - j <= max_antecedents:
             expected[i, j] = plain_score(scorer, *read, i, j)
@@ -228,22 +175,21 @@ def test_the_loss_is_that_of_all_right_antecedents_and_the_best_is_above_none(
     num_rows, first, num_antecedents, seed
 ):
     generator = torch.Generator().manual_seed(seed)
-    start = first + 2
-    scores = torch.randn(num_rows, num_rows + 2, generator=generator, dtype=torch.float64)
+    start, num_columns = first + 2, num_rows + 2
+    scores = torch.randn(num_rows, num_columns, generator=generator, dtype=torch.float64)
     clusters = torch.randint(0, 3, (start + num_rows,), generator=generator)
-    for row, column in itertools.product(range(num_rows), range(num_rows + 2)):
+    for row, column in itertools.product(range(num_rows), range(num_columns)):
         if not 0 < start + row - (first + column) <= num_antecedents:
             scores[row, column] = -INF
-    block = AntecedentScores(start, first, scores)
+    block = coreference.AntecedentScores(start, first, scores)
     loss, best = block.loss(clusters), block.best()
-    for row in range(num_rows):
-        span = start + row
-        possible = [first + c for c in range(num_rows + 2) if scores[row, c] > -INF]
-        weights = {other: math.exp(scores[row, other - first]) for other in possible}
-        right = [o for o in possible if clusters[o] == clusters[span] > 0]
-        correct = sum(weights[other] for other in right) or 1.0  # none is right
+    for row, own in enumerate(clusters[start:]):
+        weights = {first + at: math.exp(score) for at, score in enumerate(scores[row])}
+        weights = {other: weight for other, weight in weights.items() if weight}
+        right = [weight for other, weight in weights.items() if clusters[other] == own > 0]
+        correct = sum(right) or 1.0  # none is right
         total = 1 + sum(weights.values())
         assert loss[row].item() == pytest.approx(-math.log(correct / total))
         nearest = max(weights, key=weights.get, default=-1)
-        expected = nearest if possible and weights[nearest] > 1 else -1
+        expected = nearest if weights.get(nearest, 0) > 1 else -1
         assert best[row].item() == expected

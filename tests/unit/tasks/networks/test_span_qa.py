@@ -16,22 +16,17 @@ from elmokit.tasks.runs.examples import Examples, predict
 from ....builders.squad_data import paragraph
 
 TASK = QaTask()
-
-
 SETTINGS = InputSettings(dropout=0.0, layer_l2=1e-3).resolved(TASK.paper_inputs, with_static=True)
-
-
-def ask(question, context):
-    return TASK.example_of(tuple(question.split()), tuple(context.split()))
-
-
 ASKED = [
-    ask("Who sat ?", "Minji sat by the river bank and it rained all day"),
-    ask("어디 에서 탔 나 ?", "서울 에서 배 를 탔다"),
-    ask("", "nobody asked"),
-    ask("Who ?", ""),
-    ask("Who was it then ?", "Kim"),
-    ask("", ""),
+    TASK.example_of(tuple(question.split()), tuple(context.split()))
+    for question, context in (
+        ("Who sat ?", "Minji sat by the river bank and it rained all day"),
+        ("어디 에서 탔 나 ?", "서울 에서 배 를 탔다"),
+        ("", "nobody asked"),
+        ("Who ?", ""),
+        ("Who was it then ?", "Kim"),
+        ("", ""),
+    )
 ]
 
 
@@ -45,10 +40,8 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
         assert answer.text == example.context[answer.start : answer.end]
         assert bool(answer.text) == bool(example.context)
     assert together[3] == together[5] == FoundAnswer("", 0, 0, 0.0)
-    assert (together[4].text, together[4].probability) == (
-        "Kim",
-        pytest.approx(1),
-    )  # there is no other
+    only = together[4]  # there is no other
+    assert (only.text, only.probability) == ("Kim", pytest.approx(1))
     json.dumps([TASK.as_json(*pair) for pair in zip(ASKED, together, strict=True)], allow_nan=False)
 
 
@@ -64,9 +57,6 @@ def test_the_loss_is_that_of_the_first_and_last_word_of_the_first_answer(build, 
     torch.testing.assert_close(network.loss(batches, examples), expected)
 
 
-# --- the best span --------------------------------------------------------------------------------
-
-
 @given(
     seed=st.integers(0, 10_000),
     length=st.integers(1, 9),
@@ -79,13 +69,11 @@ def test_the_best_span_equals_a_loop_over_spans(seed, length, max_length, real):
     mask = torch.rand(3, length, generator=generator) < real
     starts, ends, scores = best_answers(first, last, mask, max_length=max_length)
     for row in range(3):
-        spans = [
-            (start, end)
+        own = {
+            (start, end): (first[row, start] + last[row, end - 1]).item()
             for start, end in itertools.combinations(range(length + 1), 2)
             if end - start <= max_length and mask[row, start] and mask[row, end - 1]
-        ]
-        expected = max(
-            spans, key=lambda s: (first[row, s[0]] + last[row, s[1] - 1]).item(), default=(0, 0)
-        )
+        }
+        expected = max(own, key=own.get, default=(0, 0))
         assert (starts[row].item(), ends[row].item()) == expected
-        assert (scores[row].item() == -torch.inf) == (not spans)
+        assert (scores[row].item() == -torch.inf) == (not own)

@@ -8,12 +8,12 @@ import torch
 from elmokit.tasks.networks.encoder import draw_weights
 from elmokit.tasks.networks.tagger import CRF, AlternatingHighwayLSTM
 
-from ....builders.task_models import LENGTHS, MASK, padded_inputs
+from ....builders.task_models import padded_texts
 
 
-def build(num_layers=4, hidden_dim=3, *, dropout=0.0, input_dim=4, seed=3):
-    encoder = AlternatingHighwayLSTM(input_dim, (hidden_dim,) * num_layers, dropout=dropout)
-    generator = torch.Generator().manual_seed(seed)
+def build(num_layers):
+    encoder = AlternatingHighwayLSTM(4, (3,) * num_layers, dropout=0.0)
+    generator = torch.Generator().manual_seed(3)
     draw_weights([encoder.double()], generator)
     with torch.no_grad():
         for layer in encoder.layers:
@@ -21,7 +21,7 @@ def build(num_layers=4, hidden_dim=3, *, dropout=0.0, input_dim=4, seed=3):
     return encoder
 
 
-def slow_layer(layer, words, mask=None):
+def slow_layer(layer, words):
     """Read a list of vectors, gate by gate, word by word."""
     size = layer.hidden_dim
     w = layer.input_weight.split(size)
@@ -32,7 +32,6 @@ def slow_layer(layer, words, mask=None):
         i, f, o, r, g = (w[k] @ x + u[k] @ h + b[k] for k in range(5))
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = r.sigmoid() * o.sigmoid() * c.tanh() + (1 - r.sigmoid()) * (layer.carry_weight @ x)
-        h = h if mask is None else h * mask
         outputs.append(h)
     return outputs
 
@@ -46,45 +45,31 @@ def slow(encoder, words):
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 def test_equals_the_equations_sentence_by_sentence(num_layers):
     """Layer by layer in the other direction, beginning left to right; padding has no effect."""
-    encoder, x = build(num_layers).eval(), padded_inputs()
-    out = encoder(x, MASK)
-    for row, length in enumerate(LENGTHS):
-        for t, expected in enumerate(slow(encoder, list(x[row, :length]))):
+    texts, padded, mask = padded_texts(5, 0, 2, 1, dim=4)
+    encoder = build(num_layers).eval()
+    out = encoder(padded, mask)
+    for row, words in enumerate(texts):
+        for t, expected in enumerate(slow(encoder, list(words))):
             torch.testing.assert_close(out[row, t], expected)
-        assert (out[row, length:] == 0).all()
+        assert (out[row, len(words) :] == 0).all()
 
 
-# --- the CRF ---
-
-CRF_LENGTHS = [4, 1, 0, 3]
-NUM_TAGS = 3
-TAGS = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
-
-
-@pytest.fixture
-def crf():
-    crf = CRF(NUM_TAGS)
+def test_log_likelihood_equals_enumeration():
+    crf = CRF(3)
     crf.reset_parameters(torch.Generator().manual_seed(0))
     with torch.no_grad():
         crf.transitions.mul_(10)
-    return crf.double()
+    crf = crf.double()
 
+    def score_of(logits, sequence):
+        parts = [logits[t, tag] for t, tag in enumerate(sequence)]
+        parts += [crf.transitions[a, b] for a, b in pairwise(sequence)]
+        return sum(parts, start=torch.zeros((), dtype=torch.float64))
 
-def score_of(crf, logits, sequence):
-    score = torch.zeros((), dtype=torch.float64)
-    score = score + sum(logits[t, tag] for t, tag in enumerate(sequence))
-    return score + sum(crf.transitions[a, b] for a, b in pairwise(sequence))
-
-
-def test_log_likelihood_equals_enumeration(crf):
-    logits = torch.randn(4, 4, NUM_TAGS, dtype=torch.float64)
-    mask = torch.arange(4).unsqueeze(0) < torch.tensor(CRF_LENGTHS).unsqueeze(1)
-    logits[~mask] = torch.nan
-    for row, (length, log_prob) in enumerate(
-        zip(CRF_LENGTHS, crf(logits, TAGS, mask), strict=True)
-    ):
-        sequences = product(range(NUM_TAGS), repeat=length)
-        scores = [score_of(crf, logits[row], sequence) for sequence in sequences]
-        gold = score_of(crf, logits[row], TAGS[row, :length].tolist())
-        expected = gold - torch.logsumexp(torch.stack(scores), dim=0)
+    texts, logits, mask = padded_texts(4, 1, 0, 3, dim=3)
+    tags = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
+    for own, gold, log_prob in zip(texts, tags, crf(logits, tags, mask), strict=True):
+        sequences = product(range(3), repeat=len(own))
+        scores = torch.stack([score_of(own, sequence) for sequence in sequences])
+        expected = score_of(own, gold[: len(own)].tolist()) - scores.logsumexp(dim=0)
         assert log_prob.item() == pytest.approx(expected.item(), abs=1e-12)

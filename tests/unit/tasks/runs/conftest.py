@@ -1,36 +1,30 @@
-"""A trained run of named entities, which tests may copy but not change."""
-
-import shutil
+"""Trainings on the layers of a toy biLM."""
 
 import pytest
 
-ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"
 
-
-@pytest.fixture(scope="session")
-def trained_once(tmp_path_factory):
-    from elmokit.tasks.runs.run_dir import TaskRunConfig
+@pytest.fixture
+def train(tmp_path, model_dir):
+    """Train on a file, by default for an epoch; ``options`` are those of `train_task`."""
+    from elmokit.tasks.inputs.settings import InputSettings
+    from elmokit.tasks.runs.run_dir import TaskRunConfig, TaskTrainConfig
     from elmokit.tasks.runs.train_task import train_task
-    from elmokit.tasks.runs.training import TaskTrainConfig
 
-    from ....builders.task_models import toy_model
+    def train(task, path, place="run", *, dev=None, inputs=None, options=None, **settings):
+        config = TaskRunConfig(
+            task=task, hidden_dims=(8,), inputs=InputSettings(**(inputs or {})),
+            train=TaskTrainConfig(**{"epochs": 1, "batch_size": 2} | settings),
+        )  # fmt: skip
+        options = {"model": str(model_dir), "cache_dir": tmp_path / "layers"} | (options or {})
+        return train_task(config, path, dev or path, tmp_path / place, **options)
 
-    folder = tmp_path_factory.mktemp("trained")
-    toy_model().save(folder / "bilm")
-    data = folder / "ner.conll"
-    data.write_text(ENTITIES, encoding="utf-8")
-    config = TaskRunConfig(
-        task="ner", hidden_dims=(8,), dropout=0.0,
-        train=TaskTrainConfig(epochs=25, batch_size=2, learning_rate=0.03, patience=30),
-    )  # fmt: skip
-    train_task(
-        config, data, data, folder / "run", model=str(folder / "bilm"), cache_dir=folder / "layers"
-    )
-    return folder
+    return train
 
 
 @pytest.fixture
-def ner_run(trained_once, tmp_path):
-    """A copy of the run; ``ner.conll`` and ``bilm`` are beside the original."""
-    shutil.copytree(trained_once / "run", tmp_path / "run")
-    return tmp_path / "run"
+def ner_run(train, write):
+    """The directory of a run that has learned some named entities."""
+    from ....builders.task_models import ENTITIES
+
+    path = write(ENTITIES, name="ner.conll")
+    return train("ner", path, epochs=20, learning_rate=0.05, patience=20).run_dir

@@ -1,20 +1,19 @@
 import itertools
 import json
 import re
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from elmokit.errors import InputError, Location
+from elmokit.errors import InputError
+from elmokit.tasks.coref import CorefTask
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.networks.encoder import TaskModel
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs import examples as examples_module
-from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.examples import (
     Examples,
     check_labels,
@@ -26,38 +25,39 @@ from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
 from elmokit.tasks.task import TaskScore
 
-from ....builders.squad_data import paragraph
+from ....builders.squad_data import paragraph, squad_text
+from ....builders.task_files import document
 
 
 def examples(lengths):
-    place = Location(path=Path("x"), line=1)
-    made = [
-        TaggedSentence(tokens=("w",) * length, tags=("X",) * length, location=place)
-        for length in lengths
-    ]
+    made = [TaggedSentence(tokens=("w",) * n, tags=("X",) * n) for n in lengths]
     return Examples(PosTask(), made, None)
 
 
 def test_an_epoch_has_every_example_once_in_another_order():
-    training = examples([3, 1, 4, 1, 5, 9, 2, 6] * 10)
-    first, second = (training_batches(training, range(80), 7, seed=seed) for seed in ("0 0", "0 1"))
-    same_length = training_batches(examples(range(1, 141)), range(140), 7, seed="0 0")
-    assert all(max(batch) - min(batch) == 6 for batch in same_length)
+    def batches(lengths, seed):
+        return training_batches(examples(lengths), range(len(lengths)), 7, seed=seed)
+
+    lengths = [3, 1, 4, 1, 5, 9, 2, 6] * 10
+    first, second = batches(lengths, "0 0"), batches(lengths, "0 1")
     assert first != second
-    assert first == training_batches(training, range(80), 7, seed="0 0")
-    for batches in (first, second):
-        assert sorted(index for batch in batches for index in batch) == list(range(80))
-        assert all(1 <= len(batch) <= 7 for batch in batches)
+    assert first == batches(lengths, "0 0")
+    for epoch in (first, second):
+        assert sorted(index for batch in epoch for index in batch) == list(range(80))
+        assert all(1 <= len(batch) <= 7 for batch in epoch)
+    same_length = batches(range(1, 141), "0 0")
+    assert all(max(batch) - min(batch) == 6 for batch in same_length)
 
 
 def test_a_smaller_share_is_part_of_a_larger_one_and_empty_sentences_are_left_out():
     training = examples([0, *[2] * 99])
-    task, made = training.task, training.examples
-    small = choose_examples(task, made, share=0.1, seed=0)
-    large = choose_examples(task, made, share=0.5, seed=0)
+    small, large, every = (
+        choose_examples(training.task, training.examples, share=share, seed=0)
+        for share in (0.1, 0.5, 1.0)
+    )
     assert (len(small), len(large)) == (10, 50)
     assert set(small) < set(large)
-    assert 0 not in choose_examples(task, made, share=1.0, seed=0)
+    assert 0 not in every
 
 
 def test_prediction_batches_are_bounded_in_words():
@@ -73,31 +73,16 @@ def test_prediction_batches_are_bounded_in_words():
     assert batches == [[1, 10, 10], [3000], [5000]]
 
 
-class DocumentTask(PosTask):
-    """Its examples are documents: tuples of sentences."""
-
-    batched_by, default_batch_size = "document", 1
-
-    def sentences(self, example):
-        return example
-
-    def part(self, example, draw):
-        start = draw.randint(0, len(example) - 2)
-        return example[start : start + 2]
-
-
-def documents(*lengths):
-    """Documents whose sentences have these lengths, each of a word of its own."""
-    number = itertools.count()
-    made = [tuple((f"w{next(number)}",) * length for length in each) for each in lengths]
-    held = [sentence for document in made for sentence in document]
-    layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(held)}
-    return Examples(DocumentTask(), made, lambda wanted: [layers[words] for words in wanted])
-
-
 def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
-    monkeypatch.setattr(examples_module, "PREDICTION_WORDS", 12)
-    held = documents([3, 2, 5], [], [20, 1], [4, 4, 4])
+    monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 12)
+    task, number = CorefTask(), itertools.count()  # each sentence is of a word of its own
+    documents = [
+        task.example_of(*((f"w{next(number)}",) * length for length in lengths))
+        for lengths in ([3, 2, 5], [], [20, 1], [4, 4, 4])
+    ]
+    every = [sentence for document in documents for sentence in document.sentences]
+    layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(every)}
+    held = Examples(task, documents, lambda wanted: [layers[words] for words in wanted])
     assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
     network = SimpleNamespace(make_batch=lambda sentences, layers: (sentences, layers))
     batches = held.batches(network, held.examples)
@@ -108,7 +93,7 @@ def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
     assert [int(layers[0, 0, 0]) for layers in read] == list(range(8))
     assert [len(layers) for layers in read] == [size for batch in sizes for size in batch]
     assert held.batches(network, held.examples[1:2]) == []
-    ((_, part),) = held.batches(network, [held.examples[0][1:]])
+    ((_, part),) = held.batches(network, [task.example_of(*documents[0].sentences[1:])])
     assert [int(layers[0, 0, 0]) for layers in part] == [1, 2]
 
 
@@ -125,8 +110,8 @@ def test_labels_that_the_training_set_lacks_are_told_and_only_such_labels_refuse
     task, path = find_task(task), Path(f"{task}.dev")
     sentence = TaggedSentence(tokens=("a",) * len(tags), tags=tags)
     check_labels(path, task, known, [sentence])
-    (record,) = caplog.records
-    assert re.search(unknown, record.getMessage())
+    (message,) = caplog.messages
+    assert re.search(unknown, message)
     with pytest.raises(InputError, match=str(path)):
         check_labels(path, task, ["O"], [sentence])
 
@@ -147,16 +132,11 @@ class Counter(TaskModel):
     def predict(self, batches, examples):
         raise AssertionError("scores are given")
 
-    def reset_parameters(self, generator):
-        raise AssertionError("it starts at 0")
-
 
 def run_scripted(monkeypatch, scores, **settings):
     """Train with dev scores that are given; return the model and the reports."""
-    script = iter(scores)
-    monkeypatch.setattr(
-        training_module, "score_model", lambda *_: TaskScore("accuracy", next(script))
-    )
+    script = map(partial(TaskScore, "accuracy"), scores)
+    monkeypatch.setattr("elmokit.tasks.runs.training.score_model", lambda *_: next(script))
     model = Counter()
     config = TaskTrainConfig(epochs=6, patience=2, learning_rate=1.0, **settings)
     held = examples([1, 1, 1])
@@ -182,47 +162,6 @@ def test_the_best_epoch_remains_and_patience_ends_the_training(monkeypatch, scor
     assert not model.training
 
 
-class Broken(Counter):
-    def loss(self, batches, examples):
-        return self.updates * float("nan")
-
-
-def test_what_is_not_finite_names_the_settings_of_a_task():
-    held = examples([1])
-    message = r"loss .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
-    with pytest.raises(FloatingPointError, match=message):
-        list(TaskTraining(Broken(), held, held, TaskTrainConfig()).run())
-
-
-ROLES = {
-    "tokens": ["I", "sat", "slept"],
-    "predicates": [
-        {"index": 1, "tags": ["B-A0", "B-V", "O"]}, {"index": 2, "tags": ["B-A0", "O", "B-V"]},
-    ],
-}  # fmt: skip
-PARAGRAPHS: dict[str, Any] = {
-    "data": [{"title": "t", "paragraphs": [
-        paragraph("a river", ("What ?", "river"), ("Which ?", "a")),
-        paragraph("a bank", ("Who ?", "bank")),
-    ]}],
-}  # fmt: skip
-DOCUMENT = (
-    "#begin document ({0}); part {1}\n{0}\t{1}\t0\tMinji\t(1)\n{0}\t{1}\t1\tshe\t(1)\n\n"
-    "#end document\n"
-)
-
-CASES = {
-    "ner": ("txt", "Minji B-PER\n\nsat O\n\n", [0, 1]),
-    "sentiment": ("tsv", "text\tlabel\nby the river\tgood\nI sat\tbad\n", [0, 1]),
-    "nli": ("tsv", "premise\thypothesis\tlabel\na\tb\tyes\nc\td\tno\na\te\tno\n", [0, 1, 0]),
-    "srl": ("jsonl", f"{json.dumps(ROLES)}\n" + json.dumps(ROLES).replace("sat", "ran"),
-            [0, 0, 1, 1]),
-    "qa": ("json", json.dumps(PARAGRAPHS), [0, 0, 1]),
-    "coref": ("conll", DOCUMENT.format("a", 0) + DOCUMENT.format("a", 1) + DOCUMENT.format("b", 0),
-              [0, 0, 1]),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(("schedule", "moved"), [("constant", 6.0), ("cosine", 2.77)])
 def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved):
     """By hand: 0.001, 0.965, 0.806, 0.564, 0.311, 0.120, and never more than the rate itself."""
@@ -231,11 +170,38 @@ def test_the_rate_falls_over_all_epochs_if_it_is_to(monkeypatch, schedule, moved
     assert float(model.updates.detach()) == pytest.approx(-moved, abs=0.01)
 
 
+def test_what_is_not_finite_names_the_settings_of_a_task():
+    class Broken(Counter):
+        def loss(self, batches, examples):
+            return self.updates * float("nan")
+
+    held = examples([1])
+    message = r"loss .*epoch 1\..*train\.learning_rate .*train\.clip_norm"
+    with pytest.raises(FloatingPointError, match=message):
+        list(TaskTraining(Broken(), held, held, TaskTrainConfig()).run())
+
+
+PREDICATES = [{"index": 0, "tags": ["B-V", "O"]}, {"index": 1, "tags": ["O", "B-V"]}]
+ROLES = json.dumps({"tokens": ["sat", "slept"], "predicates": PREDICATES})
+RIVER = paragraph("a river", ("What ?", "river"), ("Which ?", "a"))
+PARTS = [
+    document(["a (1)", "b (1)"], name=name, part=part)
+    for name, part in (("a", 0), ("a", 1), ("b", 0))
+]
+CASES = {
+    "ner": ("txt", "Minji B-PER\n\nsat O\n\n", [0, 1]),
+    "sentiment": ("tsv", "text\tlabel\nby the river\tgood\nI sat\tbad\n", [0, 1]),
+    "nli": ("tsv", "premise\thypothesis\tlabel\na\tb\tyes\nc\td\tno\na\te\tno\n", [0, 1, 0]),
+    "srl": ("jsonl", f"{ROLES}\n{ROLES.replace('sat', 'ran')}\n", [0, 0, 1, 1]),
+    "qa": ("json", squad_text(RIVER, paragraph("a", ("Who ?", "a"))), [0, 0, 1]),
+    "coref": ("conll", "".join(PARTS), [0, 0, 1]),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_examples_of_one_text_are_one_sampling_unit(name, tmp_path):
+def test_examples_of_one_text_are_one_sampling_unit(name, write):
     ending, text, units = CASES[name]
-    path = tmp_path / f"dev.{ending}"
-    path.write_text(text, encoding="utf-8")
     task = find_task(name)
+    path = write(text, name=f"dev.{ending}")
     examples = task.read(path, training=False, tokenize=str.split)
     assert task.number_sampling_units(examples).tolist() == units
