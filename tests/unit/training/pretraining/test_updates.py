@@ -6,11 +6,14 @@ import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
+from elmokit.kernels import training
 from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.weights.model_dir import PretrainedBiLM
 
-from ....builders.training_models import VOCAB, toy_model, toy_shards
+from ....builders.training_models import VOCAB, toy_config, toy_model, toy_shards
 
 ROWS, STEPS = 4, 6
 
@@ -20,11 +23,9 @@ def shards(tmp_path_factory):
     return toy_shards(tmp_path_factory.mktemp("shards") / "shards")
 
 
-def windows(shards, model, *, num=1, num_steps=STEPS):
+def windows(shards, model, *, num=1):
     """The first windows of the corpus, as tensors."""
-    stream = iter(
-        WindowStream(shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=num_steps)
-    )
+    stream = iter(WindowStream(shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=STEPS))
     word_input = model.config.char_cnn is None
     return [
         WindowTensors.from_batch(next(stream)[0], word_input=word_input, device=torch.device("cpu"))
@@ -32,10 +33,9 @@ def windows(shards, model, *, num=1, num_steps=STEPS):
     ]
 
 
-def loss_of(model, *, dropout=0.0, seed=0, num_rows=ROWS, first_row=0):
-    return BiLMLoss(
-        model, model.softmax, dropout=dropout, seed=seed, num_rows=num_rows, first_row=first_row
-    )
+def loss_of(model, *, dropout=0.0, seed=0, **settings):
+    settings = {"dropout": dropout, "seed": seed, "num_rows": ROWS, "first_row": 0} | settings
+    return BiLMLoss(model, model.softmax, **settings)
 
 
 def zeros(model, num_rows=ROWS):
@@ -67,36 +67,59 @@ def test_equals_a_plain_computation(shards, word_input):
         torch.testing.assert_close(state.direction(direction)[1], last[1])
 
 
-class TestRandomness:
+def results_of_two_windows(shards):
+    """Losses, state and gradients, where the kernels may be used."""
+    lstm = LSTMConfig(cell_dim=32, projection_dim=12)
+    config, softmax = dataclasses.replace(toy_config(), lstm=lstm), SoftmaxConfig(num_samples=6)
+    model = PretrainedBiLM(config, word_vocab=VOCAB, softmax_config=softmax)
+    model.reset_parameters(torch.Generator().manual_seed(1))
+    loss, state = loss_of(model, dropout=0.2, seed=3), zeros(model)
+    for step, batch in enumerate(windows(shards, model, num=2)):
+        forward, backward, state = loss(batch, state, step)
+    (forward + 2 * backward).backward()
+    gradients = {name: parameter.grad for name, parameter in loss.named_parameters()}
+    losses = {"forward": forward.detach(), "backward": backward.detach()}
+    return losses | dataclasses.asdict(state) | gradients
+
+
+def test_with_compiled_kernels_it_is_that_of_pytorch_alone(shards, monkeypatch):
+    if training.load_training_kernels() is None:
+        pytest.skip("no C compiler on this machine")
+    ours = results_of_two_windows(shards)
+    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
+    without = results_of_two_windows(shards)
+    assert any(not torch.equal(ours[name], expected) for name, expected in without.items())
+    for name, expected in without.items():
+        tolerance = 1e-5 * float(expected.abs().max())
+        torch.testing.assert_close(ours[name], expected, rtol=1e-4, atol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_another_step_or_seed_draws_anew(shards, dropout):
     """Dropout and candidates are functions of seed and step."""
+    model = toy_model(softmax=SoftmaxConfig(num_samples=6))
+    (batch,) = windows(shards, model)
+    losses = {
+        loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)[direction].item()
+        for seed, step in ((0, 5), (0, 6), (1, 5))
+        for direction in (0, 1)
+    }
+    assert len(losses) == 6
 
-    def losses(self, shards, *, step, seed=0, dropout=0.3):
-        model = toy_model(softmax=SoftmaxConfig(num_samples=6))
-        (batch,) = windows(shards, model)
-        forward, backward, _ = loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)
-        return forward.item(), backward.item()
 
-    @pytest.mark.parametrize("dropout", [0.0, 0.3])
-    def test_another_step_or_seed_draws_anew(self, shards, dropout):
-        first = self.losses(shards, step=5, dropout=dropout)
-        assert self.losses(shards, step=6, dropout=dropout) != first
-        assert self.losses(shards, step=5, seed=1, dropout=dropout) != first
-
-    def test_two_processes_have_the_loss_of_one(self, shards):
-        """Each has half of the rows and drops what one process would drop there."""
-        model = toy_model()
-        (batch,) = windows(shards, model)
-        start = zeros(model, 2)
-        whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
-        halves = []
-        for first in (0, 2):
-            loss = loss_of(model, dropout=0.3, first_row=first)
-            halves.append(loss(rows_of(batch, slice(first, first + 2)), start, 3))
-        for part in (0, 1):
-            mean = (halves[0][part] + halves[1][part]) / 2
-            torch.testing.assert_close(mean, whole[part])
-        cells = torch.cat([half[2].cell for half in halves], dim=2)
-        torch.testing.assert_close(cells, whole[2].cell)
+def test_two_processes_have_the_loss_of_one(shards):
+    """Each has half of the rows and drops what one process would drop there."""
+    model = toy_model()
+    (batch,) = windows(shards, model)
+    whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
+    halves = []
+    for first in (0, 2):
+        loss = loss_of(model, dropout=0.3, first_row=first)
+        halves.append(loss(rows_of(batch, slice(first, first + 2)), zeros(model, 2), 3))
+    for part in (0, 1):
+        torch.testing.assert_close((halves[0][part] + halves[1][part]) / 2, whole[part])
+    cells = torch.cat([half[2].cell for half in halves], dim=2)
+    torch.testing.assert_close(cells, whole[2].cell)
 
 
 def test_rows_that_restart_begin_at_the_zero_state(shards):
