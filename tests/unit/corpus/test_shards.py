@@ -51,10 +51,7 @@ def test_a_flipped_bit_is_found_when_opened(written, at):
         (lambda manifest: manifest.pop("shards"), "`shards`.* missing"),
         (lambda manifest: manifest["shards"][0].update(num_words="6"), r"`shards\.0\.num_words`"),
         (lambda manifest: manifest["shards"][0].update(file="../x.bin"), "shard-NNNNN"),
-        (lambda manifest: manifest.update(shards=5), "`shards`"),
-        (lambda manifest: manifest.update(num_words=None), "`num_words`"),
         (lambda manifest: manifest["metadata"].update(tokenizer="x"), "`tokenizer`"),
-        (lambda manifest: manifest["shards"].pop(), "counts"),
         (lambda manifest: manifest.update(shards=[]), "counts"),
     ],
 )
