@@ -1,4 +1,5 @@
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -12,8 +13,7 @@ def modules_of_commands():
 @pytest.fixture
 def command(monkeypatch):
     """Run a command in this process; its modules are loaded again, with what was registered."""
-    import elmokit.cli
-
+    import_module("elmokit.cli")
     for name in modules_of_commands():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("elmokit.cli")

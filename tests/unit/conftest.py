@@ -1,5 +1,3 @@
-import signal
-
 import pytest
 
 from elmokit.inference import precision, target_scores
@@ -27,11 +25,3 @@ def write(tmp_path):
         return path
 
     return write
-
-
-@pytest.fixture
-def default_hangup():
-    """SIGHUP is not ignored, as it is in what `nohup` starts."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)

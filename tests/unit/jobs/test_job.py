@@ -205,6 +205,14 @@ def send(number):
     os.kill(os.getpid(), number)
 
 
+@pytest.fixture
+def default_hangup():
+    """SIGHUP is not ignored, as it is in what `nohup` starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.usefixtures("default_hangup")
 def test_a_signal_is_noted_and_answered_at_once(number, caplog):

@@ -8,7 +8,6 @@ import subprocess
 import pytest
 import torch
 
-from elmokit.training.distributed import World
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, ScheduleConfig
@@ -52,22 +51,10 @@ def run(module, *, source=None, **settings):
     return list(train(objective_of(module), source or batches(), optimizer, **arguments))
 
 
-class TwoAlike(World):
-    """Two processes that do the same."""
-
-    def mean(self, values):
-        return values
-
-    def from_main(self, values):
-        return values
-
-
-@pytest.mark.parametrize("world", [World(), TwoAlike(size=2)], ids=["one process", "two"])
-def test_one_report_an_update_until_the_budget_is_spent(module, world):
-    reports = run(module, world=world)
+def test_one_report_an_update_until_the_budget_is_spent(module):
+    reports = run(module)
     assert [report.progress.step for report in reports] == [1, 2, 3]
-    tokens = [4 * world.size * step for step in (1, 2, 3)]  # of all processes
-    assert [report.progress.tokens for report in reports] == tokens
+    assert [report.progress.tokens for report in reports] == [4, 8, 12]
     assert [report.share for report in reports] == pytest.approx([1 / 3, 2 / 3, 1])
     seconds = [report.progress.seconds for report in reports]
     assert seconds == sorted(seconds)
@@ -99,27 +86,20 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
-def faults():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-
 with kept_memory():
     for _ in range(20):  # the library sets a few freed blocks aside before it uses one again
         torch.zeros({NUM_VALUES})
-    before = faults()
-    torch.zeros({NUM_VALUES})
-    again, kept = faults() - before, resident()
-print(again, kept - resident())
+    kept = resident()
+print(kept - resident())
 """
-"""Pages that the system cleared for the same memory a second time; bytes given back at the end."""
+"""Bytes that were kept, and are given back at the end."""
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this library has the settings")
-def test_freed_memory_is_used_again_and_given_back_at_the_end():
+def test_freed_memory_is_kept_and_given_back_at_the_end():
     """In a fresh process, whose memory nobody else uses or tunes."""
     tuned = ("MALLOC_", "GLIBC_TUNABLES")
     untuned = {name: value for name, value in os.environ.items() if not name.startswith(tuned)}
     process = start_python(MEASURE, stdout=subprocess.PIPE, env=untuned)
     shown, _ = process.communicate(timeout=120)
-    faults, given_back = map(int, shown.split())
-    assert faults < 100
-    assert given_back > 2 * NUM_VALUES
+    assert int(shown) > 2 * NUM_VALUES

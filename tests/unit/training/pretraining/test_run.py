@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import signal
 
 import pytest
 import torch
@@ -12,7 +10,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.preparation import PreparedText, VocabConfig
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, Stopped
+from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.jobs.job import METRICS_FILE, read_log
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -145,26 +143,6 @@ def test_patience_ends_a_run_that_gets_no_better(build):
     assert result.stopped_early
     assert result.progress.step == 4
     assert run.checkpoints.latest.name == "step-000000004"
-
-
-@pytest.mark.usefixtures("default_hangup")
-def test_a_signal_saves_and_the_resumed_run_is_the_same(build):
-    whole = build(name="whole")
-    whole.run()
-    for number, step in ((signal.SIGINT, 7), (signal.SIGTERM, 12), (signal.SIGHUP, 7)):
-
-        def kill(event, number=number, step=step):
-            if event.report.progress.step == step:
-                os.kill(os.getpid(), number)
-
-        stopped = build(name=number.name, on_event=kill, save_on_signals=True)
-        with pytest.raises(Stopped, match=rf"{number.name} .*step {step}\.") as raised:
-            stopped.run()
-        assert raised.value.signal_number == number
-        resumed = build(name=number.name)
-        assert resumed.updates.progress.step == step
-        resumed.run()
-        assert_same_run(resumed, whole)
 
 
 def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
