@@ -8,7 +8,7 @@ import torch
 
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig
+from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
@@ -25,23 +25,14 @@ from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import (
     FULL_SOFTMAX,
-    VOCAB,
     random_sentences,
     toy_config,
     toy_model,
-    toy_shards,
     write_text,
 )
 
 TARGETS = 4 * 5
 """Of one update."""
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    held_out = toy_shards(folder / "valid", random_sentences(8, seed=5))
-    return PreparedText(toy_shards(folder / "shards"), VOCAB, held_out)
 
 
 @pytest.fixture
@@ -160,7 +151,8 @@ def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
 
 
 def test_the_average_is_what_is_validated_and_kept(build, text):
-    plain, averaged = build(30, name="plain"), build(30, train={"ema_decay": 0.99})
+    plain = build(30, name="plain")
+    averaged = build(30, train={"ema_decay": 0.99}, validation={"num_times": 1})
     plain.run()
     result = averaged.run()
     for name, value in plain.updates.model.state_dict().items():  # training itself is the same

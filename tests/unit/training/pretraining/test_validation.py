@@ -16,18 +16,11 @@ from elmokit.training.pretraining.validation import BEST, Validation, publish_be
 from elmokit.training.schedules import Progress
 from elmokit.weights.model_dir import load_model
 
-from ....builders.training_models import VOCAB, random_sentences, toy_model, toy_shards
+from ....builders.training_models import VOCAB, random_sentences, toy_model
 
 ALONE = World()
 HELD_OUT = random_sentences(12, seed=5)
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    return PreparedText(
-        toy_shards(folder / "shards"), VOCAB, toy_shards(folder / "valid", HELD_OUT)
-    )
+"""Of the text."""
 
 
 @pytest.fixture
