@@ -1,30 +1,22 @@
 import sys
+from importlib import import_module
 
 import pytest
 
+from ..builders import command_line
 
-def take_commands():
-    """Remove the modules of the command line, and return them."""
-    names = [name for name in sys.modules if name.startswith("elmokit.cli")]
-    return {name: sys.modules.pop(name) for name in names}
+
+def modules_of_commands():
+    return [name for name in sys.modules if name.startswith("elmokit.cli")]
 
 
 @pytest.fixture
-def command():
+def command(monkeypatch):
     """Run a command in this process; its modules are loaded again, with what was registered."""
-    from typer.testing import CliRunner
-
-    import elmokit.cli
-
-    before = take_commands()
-    from elmokit.cli import app
-
-    def run(*words):
-        result = CliRunner().invoke(app, [str(word) for word in words])
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    yield run
-    take_commands()
-    sys.modules.update(before)
-    elmokit.cli = before["elmokit.cli"]
+    import_module("elmokit.cli")
+    for name in modules_of_commands():
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("elmokit.cli")
+    yield lambda *words: command_line.elmokit(*words).stdout
+    for name in modules_of_commands():
+        del sys.modules[name]

@@ -57,9 +57,10 @@ def read_parquet(path):
 
 
 READERS = {".h5": read_hdf5, ".hdf5": read_hdf5, ".parquet": read_parquet, ".npz": read_npz}
+TEXT, WORDS = "\n".join(LINES) + "\n", [line.split() for line in LINES]
 
 
-@pytest.fixture(params=list(KINDS))
+@pytest.fixture(params=KINDS)
 def kind(request):
     suffix, file_format = KINDS[request.param]
     if suffix == ".parquet":
@@ -73,22 +74,28 @@ def embedder():
 
 
 @pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    return path
+def embed(kind, embedder, tmp_path):
+    """Write `LINES`, or what is given, and embed them; returns path and report."""
+    suffix, file_format = kind
+
+    def embed(name="out", text=TEXT, **options):
+        if file_format == "bilm-tf" and options.get("layers", "all") != "all":
+            pytest.skip("files of this format hold all layers")
+        (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+        output = tmp_path / f"{name}{suffix}"
+        return output, embed_files(
+            embedder, tmp_path / "text.txt", output, file_format=file_format, **options
+        )
+
+    return embed
 
 
-def expected_vectors(embedder, **options):
-    arrays = embedder.embed([line.split() for line in LINES], **options)
-    return dict(enumerate(arrays))
-
-
-def assert_same(got, expected, dtype=np.float32):
-    assert sorted(got) == sorted(expected)
-    for key, array in expected.items():
-        assert got[key].dtype == dtype
-        np.testing.assert_array_equal(got[key], array.astype(dtype))
+def assert_same(path, expected, dtype=np.float32):
+    vectors = READERS[path.suffix](path)
+    assert sorted(vectors) == list(range(len(expected)))
+    for number, array in enumerate(expected):
+        assert vectors[number].dtype == dtype
+        np.testing.assert_array_equal(vectors[number], array.astype(dtype))
 
 
 @pytest.mark.parametrize(
@@ -101,62 +108,43 @@ def assert_same(got, expected, dtype=np.float32):
         (0, "float32"),
     ],
 )  # fmt: skip
-def test_vectors_come_back_as_they_were(kind, embedder, text, tmp_path, layers, dtype):
-    suffix, file_format = kind
-    if file_format == "bilm-tf" and layers != "all":
-        pytest.skip("files of this format hold all layers")
-    output = tmp_path / f"out{suffix}"
-    embed_files(embedder, text, output, file_format=file_format, dtype=dtype, layers=layers)
-    got = READERS[suffix](output)
-    assert_same(got, expected_vectors(embedder, layers=layers), np.dtype(dtype))
-    assert got[1].shape == ((3, 0, 16) if layers == "all" else (0, 16))
+def test_vectors_come_back_as_they_were(embed, embedder, layers, dtype):
+    output, _ = embed(dtype=dtype, layers=layers)
+    expected = embedder.embed(WORDS, layers=layers)
+    assert expected[1].shape == ((3, 0, 16) if layers == "all" else (0, 16))
+    assert_same(output, expected, np.dtype(dtype))
 
 
 @pytest.mark.parametrize("layers", ["all", "average"])
-def test_pooled_sentences_come_back_as_they_were(kind, embedder, text, tmp_path, layers):
-    suffix, file_format = kind
-    if file_format == "bilm-tf" and layers != "all":
-        pytest.skip("files of this format hold all layers")
-    output = tmp_path / f"out{suffix}"
-    report = embed_files(
-        embedder,
-        text,
-        output,
-        file_format=file_format,
-        pooling="max",
-        layers=layers,
-        dtype="float16",
-    )
-    expected = embedder.embed_sentences(
-        [line.split() for line in LINES], pooling="max", layers=layers
-    )
-    assert_same(READERS[suffix](output), dict(enumerate(expected)), np.float16)
+def test_pooled_sentences_come_back_as_they_were(embed, embedder, layers):
+    options = {"pooling": "max", "layers": layers}
+    output, report = embed(dtype="float16", **options)
+    expected = embedder.embed_sentences(WORDS, **options)
+    assert_same(output, expected, np.float16)
     with elmokit.open_vectors(output) as sentences:
         assert sentences.metadata["pool"] == "max"
-        assert [one.tokens for one in sentences] == [line.split() for line in LINES]
+        assert [one.tokens for one in sentences] == WORDS
         for read in (sentences, sentences[:]):
-            found = np.stack([one.vectors for one in read])
-            np.testing.assert_array_equal(found, expected.astype(np.float16))
+            vectors = np.stack([one.vectors for one in read])
+            np.testing.assert_array_equal(vectors, expected.astype(np.float16))
         assert sentences.metadata["num_words"] == report.words == 34
 
 
-def test_open_vectors_reads_words_vectors_and_metadata_back(kind, embedder, text, tmp_path):
-    suffix, file_format = kind
-    output = tmp_path / f"out{suffix}"
-    embed_files(embedder, text, output, file_format=file_format)
-    expected = expected_vectors(embedder)
+def test_open_vectors_reads_words_vectors_and_metadata_back(embed, embedder, kind):
+    output, _ = embed()
+    expected = embedder.embed(WORDS)
     with elmokit.open_vectors(output) as sentences:
         assert len(sentences) == len(LINES)
         metadata = sentences.metadata
         assert metadata == registry.read_metadata(output)
         assert metadata["model_hash"] == embedder.model.model_hash()
         told = (metadata["state"], metadata["precision"], metadata["format"])
-        assert told == ("reset", "fp32", file_format)
+        assert told == ("reset", "fp32", kind[1])
         assert (metadata["num_sentences"], metadata["num_words"]) == (len(LINES), 34)
         assert sentences.line_numbers.tolist() == list(range(len(LINES)))
         for read in (iter(sentences), (sentences[k] for k in range(5)), sentences[-5:]):
             for line, (tokens, vectors) in enumerate(read):
-                assert tokens == LINES[line].split()
+                assert tokens == WORDS[line]
                 np.testing.assert_array_equal(vectors, expected[line])
                 assert vectors.dtype == np.float32
         with pytest.raises(IndexError):
@@ -180,51 +168,42 @@ class Sums:
         return float(self.sentences[position].vectors.sum())
 
 
-def test_forked_workers_read_the_file_for_themselves(kind, embedder, tmp_path):
-    suffix, file_format = kind
-    (tmp_path / "t.txt").write_text(
-        "I sat by the bank\n" * 50 + "a b c d\n" * 350, encoding="utf-8"
-    )
-    output = tmp_path / f"out{suffix}"
-    embed_files(embedder, tmp_path / "t.txt", output, file_format=file_format)
+def test_forked_workers_read_the_file_for_themselves(embed):
+    output, _ = embed(text="I sat by the bank\n" * 50 + "a b c d\n" * 350)
     with elmokit.open_vectors(output) as sentences:
         expected = sums(sentences)
-        for _ in range(6 if suffix == ".npz" else 1):  # a shared file offset is a race
+        for _ in range(6 if output.suffix == ".npz" else 1):  # a shared file offset is a race
             loader = torch.utils.data.DataLoader(
                 Sums(sentences), batch_size=8, num_workers=2, multiprocessing_context="fork"
             )
             assert torch.cat(list(loader)).tolist() == expected
 
 
-def test_an_open_file_can_be_pickled(kind, embedder, text, tmp_path, monkeypatch):
-    suffix, file_format = kind
-    embed_files(embedder, text, tmp_path / f"out{suffix}", file_format=file_format)
+def test_an_open_file_can_be_pickled(embed, tmp_path, monkeypatch):
+    output, _ = embed()
     monkeypatch.chdir(tmp_path)
-    with elmokit.open_vectors(f"out{suffix}") as sentences:
+    with elmokit.open_vectors(output.name) as sentences:
         stored = pickle.dumps(sentences)
         monkeypatch.chdir("/")
         for copied in (pickle.loads(stored), copy.deepcopy(sentences)):
             with copied:
                 assert sums(copied) == sums(sentences)
                 assert copied.keys() == sentences.keys() == ["0", "1", "2", "3", "4"]
-        if suffix == ".npz":
+        if output.suffix == ".npz":
             with multiprocessing.get_context("spawn").Pool(1) as pool:
-                assert pool.apply(list, (sentences,))[3].tokens == LINES[3].split()
+                assert pool.apply(list, (sentences,))[3].tokens == WORDS[3]
     with pytest.raises(ValueError, match="closed"):
         pickle.dumps(sentences)
 
 
-def test_shards_merge_to_the_file_of_the_whole_text(kind, embedder, text, tmp_path, monkeypatch):
+def test_shards_merge_to_the_file_of_the_whole_text(embed, embedder, monkeypatch):
     monkeypatch.setattr(merge, "PART_BYTES", 1000)
-    suffix, file_format = kind
-    whole, merged = tmp_path / f"whole{suffix}", tmp_path / f"merged{suffix}"
-    embed_files(embedder, text, whole, file_format=file_format)
-    shards = [tmp_path / f"{i}{suffix}" for i in range(3)]
-    for i, shard in enumerate(shards):
-        embed_files(embedder, text, shard, file_format=file_format, shard=(i, 3))
+    whole, _ = embed("whole")
+    shards = [embed(str(i), shard=(i, 3))[0] for i in range(3)]
+    merged = whole.with_stem("merged")
     report = merge.merge_shards([shards[2], shards[0], shards[1]], merged)
     assert (report.shards, report.sentences) == (3, len(LINES))
-    assert_same(READERS[suffix](merged), READERS[suffix](whole))
+    assert_same(merged, embedder.embed(WORDS))
     with elmokit.open_vectors(whole) as one, elmokit.open_vectors(merged) as other:
         assert [s.tokens for s in one] == [s.tokens for s in other]
         assert one.texts() == other.texts()
@@ -238,55 +217,41 @@ class Killed(BaseException):
     """Stands for SIGKILL."""
 
 
-def kill(*args, **kwargs):
+def kill(*_, **__):
     raise Killed
 
 
-@pytest.mark.parametrize(
-    ("moment", "chosen"),
-    [
-        ("embedding", {}),
-        ("merging", {}),
-        ("merged", {}),
-        ("renamed", {}),
-        ("embedding", {"pooling": "mean", "layers": "all"}),
-    ],
-)
+@pytest.mark.parametrize("moment", ["embedding", "pooling", "merging", "renamed"])
 def test_a_killed_job_goes_on_without_gap_or_double(
-    kind, embedder, text, tmp_path, moment, chosen, monkeypatch
+    embed, embedder, kind, moment, tmp_path, monkeypatch
 ):
-    suffix, file_format = kind
-    output = tmp_path / f"out{suffix}"
+    output = tmp_path / f"out{kind[0]}"
+    options = {"pooling": "mean", "layers": "all"} if moment == "pooling" else {}
+    expected = embedder.embed_sentences(WORDS, layers="all") if options else embedder.embed(WORDS)
     monkeypatch.setattr(job, "PART_BYTES", 1000)
-    write = job.write_embeddings
-    with monkeypatch.context() as patch:
-        options = {}
-        if moment == "embedding":
-            options["on_progress"] = lambda done, total, status: kill() if "3 sent" in status else 0
-        elif moment == "merging":
-            patch.setattr("elmokit.embed.part_store.np.split", kill)
-        elif moment == "merged":
-            patch.setattr(job, "write_embeddings", lambda *a, **k: [write(*a, **k), kill()])
-        else:
-            patch.setattr(Job, "forget", lambda self: kill() if output.exists() else None)
-        with pytest.raises(Killed):
-            embed_files(
-                embedder, text, output, file_format=file_format, batch_tokens=8, **options, **chosen
-            )
-    assert output.exists() == (moment == "renamed")
+    is_early = moment in ("embedding", "pooling")
 
-    report = embed_files(embedder, text, output, file_format=file_format, resume=True, **chosen)
-    assert report.resumed_sentences == (3 if moment == "embedding" else 5)
-    expected = expected_vectors(embedder)
-    if chosen:
-        pooled = embedder.embed_sentences([line.split() for line in LINES], layers="all")
-        expected = dict(enumerate(pooled))
-    assert_same(READERS[suffix](output), expected)
+    def kill_early(done, total, status):
+        if is_early and "3 sent" in status:
+            kill()
+
+    with monkeypatch.context() as patch:
+        if moment == "merging":
+            patch.setattr("elmokit.embed.part_store.np.split", kill)
+        elif moment == "renamed":
+            patch.setattr(Job, "forget", kill)
+        with pytest.raises(Killed):
+            embed(batch_tokens=8, on_progress=kill_early, **options)
+    assert output.exists() == (moment == "renamed")
+    _, report = embed(resume=True, **options)
+    assert report.resumed_sentences == (3 if is_early else 5)
+    assert_same(output, expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == [output.name, "text.txt"]
 
 
-def test_allennlp_files_map_sentences_to_indices(embedder, text, tmp_path):
-    output = tmp_path / "out.hdf5"
+def test_allennlp_files_map_sentences_to_indices(embedder, tmp_path):
+    text, output = tmp_path / "text.txt", tmp_path / "out.hdf5"
+    text.write_text(TEXT, encoding="utf-8")
     embed_files(embedder, text, output, file_format="allennlp")
     with h5py.File(output) as file:
         dataset = file["sentence_to_index"]

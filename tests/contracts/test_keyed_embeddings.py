@@ -15,22 +15,20 @@ from ..builders.embedding_models import embed_files, toy_model
 
 FASTA = ">sp|P1|A_1 of a river\nMKTAY\nIAK QR\n\n>10 ten\nGG*\n>2\n"
 SEQUENCES = {"sp|P1|A_1": list("MKTAYIAKQR"), "10": list("GG*"), "2": []}
+TEXTS = {key: " ".join(words) for key, words in SEQUENCES.items()}
 TABLES = {
     ".fasta": (FASTA, {}),
     ".fa.gz": (FASTA, {}),
     ".jsonl": (
-        "".join(
-            json.dumps({"name": key, "seq": " ".join(words)}) + "\n"
-            for key, words in SEQUENCES.items()
-        ),
+        "".join(json.dumps({"name": key, "seq": text}) + "\n" for key, text in TEXTS.items()),
         {"id_field": "name", "text_field": "seq"},
     ),
     ".tsv": (
-        "name\ttext\n" + "".join(f"{k}\t{' '.join(words)}\n" for k, words in SEQUENCES.items()),
+        "name\ttext\n" + "".join(f"{key}\t{text}\n" for key, text in TEXTS.items()),
         {"id_field": "name"},
     ),
     ".csv": (
-        "text,n\n" + "".join(f'"{" ".join(words)}",{k}\n' for k, words in SEQUENCES.items()),
+        "text,n\n" + "".join(f'"{text}",{key}\n' for key, text in TEXTS.items()),
         {"id_field": "n"},
     ),
 }
@@ -68,30 +66,23 @@ def test_ids_are_the_keys_in_every_format(kind, suffix, embedder, tmp_path):
         assert sentences.metadata["keys"] == (fields.get("id_field") or "FASTA")
 
 
-def test_shards_are_merged_by_record(suffix, embedder, tmp_path):
+def test_interrupted_and_merged_shards_keep_their_ids(suffix, embedder, tmp_path, monkeypatch):
     text = write(tmp_path / "a.fasta", FASTA)
     shards = [tmp_path / f"{k}{suffix}" for k in range(2)]
-    for k, shard in enumerate(shards):
-        embed_files(embedder, text, shard, shard=(k, 2))
-    merge.merge_shards(shards[::-1], tmp_path / f"all{suffix}")
-    with elmokit.open_vectors(tmp_path / f"all{suffix}") as sentences:
-        assert sentences.keys() == list(SEQUENCES)
-        assert [tokens for tokens, _ in sentences] == list(SEQUENCES.values())
-
-
-def test_an_interrupted_job_goes_on_with_its_ids(suffix, embedder, tmp_path, monkeypatch):
-    text, output = write(tmp_path / "a.fasta", FASTA), tmp_path / f"out{suffix}"
     monkeypatch.setattr(job, "PART_SENTENCES", 1)
 
     def stop(*_):
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        embed_files(embedder, text, output, on_progress=stop)
-    report = embed_files(embedder, text, output, resume=True)
-    assert report.resumed_sentences >= 1
-    with elmokit.open_vectors(output) as sentences:
+    for k, shard in enumerate(shards):
+        with pytest.raises(KeyboardInterrupt):
+            embed_files(embedder, text, shard, shard=(k, 2), on_progress=stop)
+        report = embed_files(embedder, text, shard, shard=(k, 2), resume=True)
+        assert report.resumed_sentences >= 1
+    merge.merge_shards(shards[::-1], tmp_path / f"all{suffix}")
+    with elmokit.open_vectors(tmp_path / f"all{suffix}") as sentences:
         assert sentences.keys() == list(SEQUENCES)
+        assert [tokens for tokens, _ in sentences] == list(SEQUENCES.values())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import json
 import sys
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 from elmokit.tasks.registry import TASKS, TaskEntry
@@ -68,12 +67,10 @@ def test_train_evaluate_predict_and_help_know_it(command, tmp_path):
     }  # fmt: skip
 
 
-def test_experiments_plan_sample_and_compare_it(tmp_path):
+def test_experiments_plan_and_sample_it(tmp_path):
     from elmokit.config import from_dict
-    from elmokit.experiments.comparison import Cell, compare
     from elmokit.experiments.definitions import TaskSettings
     from elmokit.experiments.inputs import sample_file
-    from elmokit.experiments.runs import RunResult
     from elmokit.tasks.registry import find_task
     from elmokit.tasks.runs.run_dir import TaskRunConfig
 
@@ -86,16 +83,3 @@ def test_experiments_plan_sample_and_compare_it(tmp_path):
     source.write_text(DATA, encoding="utf-8")
     sample = sample_file(source, tmp_path / "sample", task="chunk", limit=1)
     assert len(find_task("chunk").read(sample, training=True, tokenize=str.split)) == 1
-
-    def cell(condition, correct):
-        counts = np.array([[found, 2.0, 2.0] for found in correct])
-        value = float(find_task("chunk").score_from_counts(counts.sum(axis=0)))
-        result = RunResult(
-            metric="span F1", value=value, num_examples=2, seconds=1.0, counts=counts.tolist()
-        )
-        return Cell("chunk", "chunks", 1.0, condition, {0: result})
-
-    found = compare(cell("elmo", [2.0] * 12), cell("static", [0.0] * 12))
-    assert found is not None
-    assert found.gain == 100
-    assert found.p_value < 0.01

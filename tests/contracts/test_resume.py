@@ -168,16 +168,10 @@ def left_by(place):
     return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-def stop_in_the_middle(command, place):
-    """Begin a job and end it once it has saved something."""
-    with pytest.raises(Interrupted):
-        command.run(place, resume=False, stop_at=6)
-    assert left_by(place)
-
-
 def refused(command, place):
     """Neither a new job nor another one takes the place of the one that is there."""
     before = left_by(place)
+    assert before
     with pytest.raises(FileExistsError, match=r"--resume|--overwrite"):
         command.run(place, resume=False)
     with pytest.raises(ConfigError, match=rf"{command.changed} was .* and is now "):
@@ -185,19 +179,15 @@ def refused(command, place):
     assert left_by(place) == before
 
 
-def test_a_stopped_job_goes_on_and_the_result_is_that_of_one_that_was_never_stopped(
+def test_a_stopped_job_goes_on_to_the_same_result_and_a_finished_one_is_left_as_it_is(
     command, tmp_path
 ):
-    command.run(tmp_path / "whole", resume=True)  # there is none: it starts
-    stop_in_the_middle(command, tmp_path / "run")
-    refused(command, tmp_path / "run")
-    command.run(tmp_path / "run", resume=True)
-    assert command.result(tmp_path / "run") == command.result(tmp_path / "whole")
-
-
-def test_a_finished_job_is_left_as_it_is(command, tmp_path):
-    command.run(tmp_path / "run", resume=False)
-    refused(command, tmp_path / "run")
-    result = command.result(tmp_path / "run")
-    command.run(tmp_path / "run", resume=True)
-    assert command.result(tmp_path / "run") == result
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    command.run(whole, resume=True)  # there is none: it starts
+    with pytest.raises(Interrupted):
+        command.run(run, resume=False, stop_at=6)
+    refused(command, run)
+    for _ in range(2):  # goes on, then finds that it is finished
+        command.run(run, resume=True)
+        assert command.result(run) == command.result(whole)
+        refused(command, run)

@@ -135,9 +135,11 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     assert len(rows) == result.num_epochs
 
 
-@pytest.fixture
-def network(task, data, tmp_path, model_dir):
-    """A fresh network of a task's own inputs, and batches of its data."""
+@pytest.mark.parametrize("task", TASKS)
+def test_every_weight_learns_and_tensors_are_made_where_the_batches_are(
+    task, data, tmp_path, model_dir
+):
+    """With another default device, a tensor that is made without a device meets no other one."""
     found = find_task(task)
     dims = tuple(8 for _ in found.default_hidden_dims[:2])
     config = TaskRunConfig(task=task, hidden_dims=dims).resolved(with_static=False)
@@ -145,15 +147,7 @@ def network(task, data, tmp_path, model_dir):
     examples = found.read(find_split(data, "train"), training=True, tokenize=str.split)
     network = build_network(found, config, found.labels(examples), bilm, None)
     network.reset_parameters(torch.Generator().manual_seed(0))
-
     batches = Examples(found, examples, bilm.layers_of(kept=True)).batches(network, examples)
-    return network, batches, examples
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_network_makes_its_tensors_where_its_batches_are(network):
-    """With another default device, a tensor that is made without a device meets no other one."""
-    network, batches, examples = network
     expected = network.eval().predict(batches, examples)
     torch.set_default_device("meta")
     try:
@@ -161,12 +155,6 @@ def test_a_network_makes_its_tensors_where_its_batches_are(network):
         assert network.eval().predict(batches, examples) == expected
     finally:
         torch.set_default_device(None)
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_every_weight_learns(network):
-    network, batches, examples = network
-    network.train().loss(batches, examples).backward()
     for name, parameter in network.named_parameters():
         if parameter.requires_grad and "speaker" not in name:  # the data has no speakers
             assert parameter.grad is not None, name

@@ -46,12 +46,14 @@ def tokenizer(request):
     return build_tokenizer(request.param)
 
 
-def check_tokens(tokens):
-    assert isinstance(tokens, list)
-    for token in tokens:
-        assert isinstance(token, str)
-        assert token
-        assert token.split() == [token], f"white space in {token!r}"
+def check_tokens(tokenizer, text):
+    sentences = tokenizer.sentences(text)
+    assert all(sentences)
+    for tokens in (tokenizer.tokenize(text), *sentences):
+        assert isinstance(tokens, list)
+        for token in tokens:
+            assert isinstance(token, str)
+            assert token.split() == [token], f"empty, or white space in {token!r}"
 
 
 def test_it_is_a_tokenizer_with_name_and_version(tokenizer):
@@ -64,10 +66,7 @@ def test_it_is_a_tokenizer_with_name_and_version(tokenizer):
 
 def test_tokens_are_never_empty_and_hold_no_white_space(tokenizer):
     for text in TEXTS:
-        check_tokens(tokenizer.tokenize(text))
-        for sentence in tokenizer.sentences(text):
-            assert sentence
-            check_tokens(sentence)
+        check_tokens(tokenizer, text)
     for blank in ("", " ", "\n", "\t\r\n \u3000"):
         assert tokenizer.tokenize(blank) == tokenizer.sentences(blank) == []
 
@@ -82,10 +81,7 @@ def test_many_texts_at_once_give_the_same(tokenizer):
 
 @given(text=any_text)
 def test_any_text_is_survived(tokenizer, text):
-    check_tokens(tokenizer.tokenize(text))
-    for sentence in tokenizer.sentences(text):
-        assert sentence
-        check_tokens(sentence)
+    check_tokens(tokenizer, text)
 
 
 @given(text=any_text | st.text("'\"`,. ا\u200d👍", max_size=20))
@@ -127,23 +123,24 @@ def test_threads_get_what_one_alone_gets(tokenizer):
             assert found == expected
 
 
+FORK = """
+import os, signal, sys, warnings
+from elmokit.text.tokenizers.protocol import sentences_batch
+from elmokit.text.tokenizers.registry import build_tokenizer
+warnings.simplefilter("ignore")
+def split():
+    texts = ["Dr. Kim left. He went.", "나는 갔다. 눈이 온다."]
+    return [list(sentences_batch(build_tokenizer(name), texts)) for name in sys.argv[1:]]
+before = split()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    sys.exit(split() != before)
+sys.exit(os.waitpid(child, 0)[1] != 0)
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_goes_on_and_ends():
     names = [name for name in TOKENIZERS if all(map(find_spec, LIBRARIES.get(name, ())))]
-    code = (
-        "import os, signal, sys\n"
-        "from elmokit.text.tokenizers.protocol import sentences_batch\n"
-        "from elmokit.text.tokenizers.registry import build_tokenizer\n"
-        "texts = ['Dr. Kim left. He went.', '나는 갔다. 눈이 온다.']\n"
-        "def split():\n"
-        f"    tokenizers = map(build_tokenizer, {names})\n"
-        "    return [list(sentences_batch(each, texts)) for each in tokenizers]\n"
-        "before = split()\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    signal.alarm(60)\n"
-        "    sys.exit(split() != before)\n"
-        "sys.exit(os.waitpid(child, 0)[1] != 0)\n"
-    )
-    code = f"import warnings; warnings.simplefilter('ignore')\n{code}"
-    assert start_python(code).wait(120) == 0
+    assert start_python(FORK, *names).wait(120) == 0

@@ -34,12 +34,6 @@ def test_batch_and_order_change_no_bit(sentences, batch_tokens, random):
     assert largest_difference(got, [expected[i] for i in order]) == 0
 
 
-@given(SENTENCES, st.integers(1, 60))
-def test_streams_equal_lists(sentences, batch_tokens):
-    streamed = list(embedder().embed_stream(iter(sentences), batch_tokens=batch_tokens))
-    assert largest_difference(streamed, embedder().embed(sentences)) == 0
-
-
 @given(SENTENCES.filter(len))
 def test_padding_of_the_plain_network_changes_nothing(sentences):
     expected, _ = plain_layers(embedder().model, sentences)

@@ -1,4 +1,4 @@
-"""Shards, vocabularies, vectors and morphemes are read back as they were, whatever the words."""
+"""Shards, vocabularies and vectors are read back as they were, whatever the words."""
 
 from collections import Counter
 
@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elmokit.corpus.shards import ShardSet, write_shards
-from elmokit.tasks.formats.conllu import read_morphemes
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.vector_files import read_vectors, write_vectors
@@ -98,26 +97,3 @@ def test_vectors_are_read_bit_for_bit(new_path, words, row, suffix):
     assert again.words == words
     assert again.values[2:].tobytes() == values.tobytes()
     assert part.words == [word for word in words if word in {words[0], words[0].lower()}]
-
-
-pieces = st.text(
-    st.characters(exclude_categories=("C", "Z"), exclude_characters="+_"), min_size=1, max_size=4
-)
-tags = st.sampled_from(["ncn", "jxt", "pvg", "ep", "ef", "sf"])
-words = st.lists(st.tuples(pieces, tags), min_size=1, max_size=4) | st.just([("+", "sy")])
-
-
-@given(treebank=st.lists(st.lists(words, min_size=1, max_size=5), min_size=1, max_size=5))
-@in_one_folder
-def test_joined_morphemes_come_back_with_their_tags(new_path, treebank):
-    lines = []
-    for sentence in treebank:
-        for number, word in enumerate(sentence, 1):
-            morphemes, xpos = ("+".join(column) for column in zip(*word, strict=True))
-            lines.append(f"{number}\tw\t{morphemes}\tX\t{xpos}\t_\t0\t_\t_\t_\n")
-        lines.append("\n")
-    path = new_path()
-    path.write_text("".join(lines), encoding="utf-8")
-    for read, sentence in zip(read_morphemes(path), treebank, strict=True):
-        pairs = [pair for word in sentence for pair in word]
-        assert list(zip(read.tokens, read.tags, strict=True)) == pairs

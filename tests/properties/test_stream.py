@@ -70,12 +70,13 @@ def rows_of(window):
     tokens_per_shard=st.integers(1, 60),
     geometry=geometries,
     stop=st.integers(1, 40),
+    share=st.sampled_from([0.0, 0.5]),
 )
-def test_resuming_equals_never_having_stopped(corpus, tokens_per_shard, geometry, stop):
+def test_resuming_equals_never_having_stopped(corpus, tokens_per_shard, geometry, stop, share):
     with stream_maker(corpus, tokens_per_shard, geometry) as make_stream:
-        steps = list(islice(make_stream(), stop + 5))  # goes over epoch ends
+        steps = list(islice(make_stream(restart_share=share), stop + 5))  # goes over epoch ends
         state = json.loads(json.dumps(steps[stop - 1][1]))
-        resumed = list(islice(make_stream(state=state), 5))
+        resumed = list(islice(make_stream(restart_share=share, state=state), 5))
     for (window, state), (window_again, state_again) in zip(steps[stop:], resumed, strict=True):
         assert_same_window(window, window_again)
         assert state == state_again

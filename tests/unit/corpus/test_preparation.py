@@ -1,4 +1,4 @@
-"""From raw text to shards, vocabulary and held-out sentences."""
+"""From raw text to shards, vocabulary and held-out sentences; again in a resumed run."""
 
 import os
 import threading
@@ -22,7 +22,6 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from ...builders.training_models import random_sentences, write_text
 
 SENTENCES = random_sentences(120)
-EVERY_WORD = VocabConfig(min_count=1)
 TEXT = TextConfig(tokenizer=TokenizerConfig(name="whitespace"))
 
 
@@ -36,62 +35,52 @@ def run_dir(tmp_path):
     return tmp_path / "run"
 
 
-def prepared(corpus, run_dir, *, text=TEXT, vocab=EVERY_WORD, valid=(), **settings):
-    sources = find_text([corpus], valid)
-    return prepare_text(sources, run_dir, text=text, vocab=vocab, normalization="NFC", **settings)
+def prepared(*corpus, to, text=TEXT, **settings):
+    settings = {"vocab": VocabConfig(min_count=1), "normalization": "NFC"} | settings
+    return prepare_text(find_text(corpus), to, text=text, **settings)
 
 
 def words(shards):
     return sorted(" ".join(sentence) for sentence in shards.sentences())
 
 
-class TestSplit:
-    def test_every_sentence_is_trained_on_or_held_out(self, corpus, run_dir):
-        made = prepared(corpus, run_dir)
-        assert 0 < made.valid.num_sentences <= len(SENTENCES) // 10
-        everything = [*made.shards.sentences(), *made.valid.sentences()]
-        assert sorted(everything) == sorted(SENTENCES)
-
-    def test_finished_shards_are_used_as_they_are(self, corpus, run_dir, tmp_path):
-        shards = prepared(corpus, tmp_path / "earlier").shards
-        made = prepared(shards.shard_dir, run_dir)
-        assert made.shards.shard_dir == shards.shard_dir
-        assert made.valid is None
-        assert not (run_dir / "shards").exists()
+def test_finished_shards_are_used_as_they_are(corpus, run_dir, tmp_path):
+    shards = prepared(corpus, to=tmp_path / "earlier").shards
+    made = prepared(shards.shard_dir, to=run_dir)
+    assert made.shards.shard_dir == shards.shard_dir
+    assert made.valid is None
+    assert not (run_dir / "shards").exists()
 
 
-class TestAgain:
-    """A resumed run finds what the first one made."""
+def test_another_tokenizer_than_that_of_finished_shards_is_a_contradiction(run_dir, tmp_path):
+    metadata = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
+    shards = write_shards(SENTENCES, tmp_path / "finished", metadata=metadata)
+    wanted = TextConfig(tokenizer=TokenizerConfig(name="whitespace", version="2"))
+    with pytest.raises(ConfigError, match=r"whitespace 1.*whitespace"):
+        prepared(shards.shard_dir, to=run_dir, text=wanted)
 
-    @pytest.fixture
-    def reads(self, monkeypatch):
-        """The files that are read."""
-        seen = []
-        original = text_shards.read_text_lines
 
-        def read(files, report, **options):
-            seen.extend(files)
-            return original(files, report, **options)
+@pytest.mark.parametrize("is_unfinished", [False, True])
+def test_nothing_is_read_twice_but_what_a_kill_left_unfinished(
+    corpus, run_dir, is_unfinished, monkeypatch
+):
+    first = prepared(corpus, to=run_dir)
+    expected = words(first.valid)
+    read, original = [], text_shards.read_text_lines
 
-        monkeypatch.setattr(text_shards, "read_text_lines", read)
-        return seen
+    def note(files, *arguments, **options):
+        read.extend(files)
+        return original(files, *arguments, **options)
 
-    def test_nothing_is_read_twice(self, corpus, run_dir, reads):
-        first = prepared(corpus, run_dir)
-        reads.clear()
-        second = prepared(corpus, run_dir)
-        assert reads == []
-        assert second.shards.fingerprint == first.shards.fingerprint
-        assert words(second.valid) == words(first.valid)
-        assert second.vocab == first.vocab
-
-    def test_what_a_kill_left_unfinished_is_made_again(self, corpus, run_dir):
-        first = prepared(corpus, run_dir)
+    monkeypatch.setattr(text_shards, "read_text_lines", note)
+    if is_unfinished:
         for path in (run_dir / "valid").iterdir():
             path.unlink()
-        second = prepared(corpus, run_dir)
-        assert words(second.valid) == words(first.valid)
-        assert second.shards.fingerprint == first.shards.fingerprint
+    second = prepared(corpus, to=run_dir)
+    assert bool(read) == is_unfinished
+    assert words(second.valid) == expected
+    assert second.shards.fingerprint == first.shards.fingerprint
+    assert second.vocab == first.vocab
 
 
 class Columns:
@@ -104,89 +93,61 @@ class Columns:
             yield block.split("\n")
 
 
-class TestAnotherReader:
-    @pytest.fixture
-    def columns(self, tmp_path):
-        path = tmp_path / "columns.txt"
-        blocks = ["a b\ne\u0301", *(f"word{k}" for k in range(60))]
-        path.write_text("\n\n".join(blocks), encoding="utf-8")
-        return path
-
-    def test_a_sentence_of_several_files_is_trained_on_or_held_out(
-        self, columns, run_dir, tmp_path
-    ):
-        again = tmp_path / "again.txt"
-        again.write_text("word7\n\n\u00e9\n\n" + columns.read_text("utf-8"), encoding="utf-8")
-        sources = find_text([columns, again])
-        made = prepare_text(
-            sources, run_dir, text=TEXT, vocab=EVERY_WORD, normalization="NFC", reader=Columns()
-        )
-        everything = words(made.shards) + words(made.valid)
-        assert sorted(everything) == sorted(
-            {"a b \u00e9", "\u00e9", *(f"word{k}" for k in range(60))}
-        )
+def test_a_sentence_of_several_files_is_trained_on_or_held_out(run_dir, tmp_path):
+    sentences = {"a b \u00e9", "\u00e9", *(f"word{k}" for k in range(60))}
+    columns, again = tmp_path / "columns.txt", tmp_path / "again.txt"
+    blocks = ["a b\ne\u0301", *(f"word{k}" for k in range(60))]
+    columns.write_text("\n\n".join(blocks), encoding="utf-8")
+    again.write_text("\n\n".join(["word7", "\u00e9", *blocks]), encoding="utf-8")
+    made = prepared(columns, again, to=run_dir, reader=Columns())
+    assert 0 < made.valid.num_sentences <= len(sentences) // 10
+    assert sorted(words(made.shards) + words(made.valid)) == sorted(sentences)
 
 
-class TestChangedText:
-    """A resumed run must have the text that it began with."""
-
-    @pytest.fixture
-    def tree(self, tmp_path):
-        (tmp_path / "tree" / "sub").mkdir(parents=True)
-        for name in ("a.txt", "sub/b.txt"):
-            write_text(tmp_path / "tree" / name, SENTENCES)
-        return tmp_path / "tree"
-
-    @pytest.fixture
-    def check(self, tree, run_dir):
-        prepared(tree, run_dir)
-
-        def check(paths=tree):
-            sources = find_text([paths], may_be_gone=True)
-            check_same_text(open_text([paths], run_dir), sources, run_dir)
-
-        return check
-
-    def test_touched_and_gone_altogether_is_not_changed(self, check, tree):
-        (tree / "a.txt").touch()
-        check()
-        check(tree / "gone.txt")
-
-    @pytest.mark.parametrize(
-        ("name", "change"),
-        [
-            ("a.txt", lambda path: path.write_text("x" + path.read_text()[1:])),
-            ("a.txt", lambda path: path.write_text("x" + path.read_text())),
-            ("zz.txt", lambda path: path.write_text("new")),
-            ("sub/b.txt", Path.unlink),
-        ],
-    )
-    def test_files_that_change_come_or_go(self, check, tree, name, change):
-        change(tree / name)
-        with pytest.raises(ConfigError, match=rf"/{name} .*/run .*/run/shards"):
-            check()
+@pytest.fixture
+def tree(tmp_path):
+    """A folder of text that was prepared for a run."""
+    (tmp_path / "tree" / "sub").mkdir(parents=True)
+    for name in ("a.txt", "sub/b.txt"):
+        write_text(tmp_path / "tree" / name, SENTENCES)
+    prepared(tmp_path / "tree", to=tmp_path / "run")
+    return tmp_path / "tree"
 
 
-class TestFinishedShards:
-    @pytest.fixture
-    def shards(self, tmp_path):
-        metadata = {"tokenizer": {"name": "whitespace", "version": "1"}, "normalization": "none"}
-        return write_shards(SENTENCES, tmp_path / "finished", metadata=metadata)
-
-    def test_another_tokenizer_is_a_contradiction(self, shards, run_dir):
-        wanted = TokenizerConfig(name="whitespace", version="2")
-        with pytest.raises(ConfigError, match=rf"whitespace 1.*{wanted.name}"):
-            prepared(shards.shard_dir, run_dir, text=TextConfig(tokenizer=wanted))
+def check_text(path, run_dir):
+    sources = find_text([path], may_be_gone=True)
+    check_same_text(open_text([path], run_dir), sources, run_dir)
 
 
-class TestWhatIsRead:
-    def test_standard_input_and_pipes_are_never_taken_from_an_earlier_attempt(self, tmp_path):
-        """Nothing tells whether the text is the same."""
-        run_dir, pipe = tmp_path / "run", tmp_path / "pipe"
-        os.mkfifo(pipe)
-        for word in ("river", "bank"):
-            writer = threading.Thread(target=pipe.write_text, args=(f"the {word} .\n" * 60,))
-            writer.start()
-            made = prepared(pipe, run_dir)
-            writer.join()
-            assert {tuple(one) for one in made.shards.sentences()} == {("the", word, ".")}
+def test_text_that_is_touched_or_gone_altogether_is_not_changed(tree, run_dir):
+    (tree / "a.txt").touch()
+    check_text(tree, run_dir)
+    check_text(tree / "gone.txt", run_dir)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a.txt", lambda path: path.write_text("x" + path.read_text()[1:])),
+        ("a.txt", lambda path: path.write_text("x" + path.read_text())),
+        ("zz.txt", lambda path: path.write_text("new")),
+        ("sub/b.txt", Path.unlink),
+    ],
+    ids=["other letter", "longer", "new file", "removed"],
+)
+def test_files_that_change_come_or_go_are_named(tree, run_dir, name, change):
+    change(tree / name)
+    with pytest.raises(ConfigError, match=rf"/{name} .*/run .*/run/shards"):
+        check_text(tree, run_dir)
+
+
+def test_pipes_are_never_taken_from_an_earlier_attempt(run_dir, tmp_path):
+    """Nothing tells whether the text is the same."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for word in ("river", "bank"):
+        writer = threading.Thread(target=pipe.write_text, args=(f"the {word} .\n" * 60,))
+        writer.start()
+        made = prepared(pipe, to=run_dir)
+        writer.join()
+        assert {tuple(one) for one in made.shards.sentences()} == {("the", word, ".")}

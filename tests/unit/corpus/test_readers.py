@@ -29,13 +29,11 @@ class SplitTokenizer:
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(write):
     """Write bytes to a file, read them; returns lines and report."""
 
     def read(content, *, name="corpus.txt", **settings):
-        path = tmp_path / name
-        path.write_bytes(content)
-        report = ReadReport()
+        path, report = write(content, name=name), ReadReport()
         return [line.text for line in read_text_lines([path], report, **settings)], report
 
     return read
@@ -154,47 +152,42 @@ class TestSentences:
             read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())  # before reading
 
 
-def corpus(num_sentences):
-    return [[f"word{i}", "."] for i in range(num_sentences)]
-
-
 def split(num_sentences, **settings):
-    train, held = [], []
+    """Numbers of sentences to train on, and of those that are held out."""
+    corpus, held = [[str(number)] for number in range(num_sentences)], []
 
     def collected():
-        held.extend((yield from hold_out(corpus(num_sentences), max_words=100_000, **settings)))
+        held.extend((yield from hold_out(corpus, max_words=100_000, **settings)))
 
-    train.extend(collected())
-    return train, held
+    return [int(words[0]) for words in collected()], [int(words[0]) for words in held]
 
 
 @pytest.mark.parametrize("num_sentences", [0, 1, 5, 6, 11, 84, 999, 5003])
 def test_every_sentence_is_on_exactly_one_side(num_sentences):
     train, held = split(num_sentences, share=0.05, max_sentences=60)
-    assert sorted(train + held) == sorted(corpus(num_sentences))
+    assert sorted(train + held) == list(range(num_sentences))
 
 
 def test_the_limit_holds_and_blocks_come_from_everywhere():
-    _, held = split(20_000, share=0.1, max_sentences=400)
-    assert len(held) == 400
-    positions = [int(words[0][4:]) for words in held]
+    _, positions = split(20_000, share=0.1, max_sentences=400)
+    assert len(positions) == 400
     assert positions == sorted(positions)  # corpus order
     for tenth in range(10):
         assert any(tenth * 2000 <= position < (tenth + 1) * 2000 for position in positions)
 
 
-_WORDS = st.lists(st.sampled_from(["a", "b", "ß", "은"]), min_size=1, max_size=3)
+words_of_sentences = st.lists(st.sampled_from(["a", "b", "ß", "은"]), min_size=1, max_size=3)
+texts = st.lists(words_of_sentences, min_size=1, max_size=9)
 
 
-def _shards(sentences, directory, num_words=4):
-    return write_shards(sentences, directory, tokens_per_shard=num_words)
-
-
-@given(corpus=st.lists(_WORDS, min_size=1, max_size=9), valid=st.lists(_WORDS, min_size=1))
+@given(corpus=texts, valid=texts)
 def test_shares_are_those_of_sets_of_sentences(corpus, valid, tmp_path_factory):
     folder = tmp_path_factory.mktemp("shards")
-    shards = _shards(corpus, folder / "corpus")
-    found = repeated_shares(shards, _shards(valid, folder / "valid"))
+    shards = [
+        write_shards(sentences, folder / name, tokens_per_shard=4)
+        for name, sentences in (("corpus", corpus), ("valid", valid))
+    ]
+    found = repeated_shares(*shards)
     shared = sum(len(words) for words in valid if words in corpus)
     new = sum(map(len, {tuple(words): words for words in corpus}))
     assert found == pytest.approx((1 - new / sum(map(len, corpus)), shared / sum(map(len, valid))))

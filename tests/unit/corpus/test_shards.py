@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from elmokit.corpus.shards import ShardSet, merge_shards, write_shards
+from elmokit.corpus.shards import ShardSet, write_shards
 from elmokit.errors import FormatError
 
 SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", "bank", "!"]]
@@ -11,12 +11,6 @@ SENTENCES = [["The", "bank", "opened", "."], ["강", "은행"], ["Open", "the", 
 @pytest.fixture
 def written(tmp_path):
     return write_shards(SENTENCES, tmp_path / "shards", tokens_per_shard=5)
-
-
-def test_opened_set_equals_the_written_one(written):
-    opened = ShardSet.open(written.shard_dir)
-    assert opened == written
-    assert opened.fingerprint == written.fingerprint
 
 
 def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
@@ -57,10 +51,7 @@ def test_a_flipped_bit_is_found_when_opened(written, at):
         (lambda manifest: manifest.pop("shards"), "`shards`.* missing"),
         (lambda manifest: manifest["shards"][0].update(num_words="6"), r"`shards\.0\.num_words`"),
         (lambda manifest: manifest["shards"][0].update(file="../x.bin"), "shard-NNNNN"),
-        (lambda manifest: manifest.update(shards=5), "`shards`"),
-        (lambda manifest: manifest.update(num_words=None), "`num_words`"),
         (lambda manifest: manifest["metadata"].update(tokenizer="x"), "`tokenizer`"),
-        (lambda manifest: manifest["shards"].pop(), "counts"),
         (lambda manifest: manifest.update(shards=[]), "counts"),
     ],
 )
@@ -71,13 +62,3 @@ def test_a_wrong_manifest_is_refused(written, change, message):
     path.write_text(json.dumps(manifest), encoding="ascii")
     with pytest.raises(FormatError, match=rf"manifest\.json: .*{message}"):
         ShardSet.open(written.shard_dir)
-
-
-def test_merged_shards_hold_the_sentences_of_all(tmp_path):
-    sentences = [["a", "b"], ["a"], ["c", "a", "한국"], ["b"], ["c", "c"]]
-    shards = write_shards(sentences, tmp_path, tokens_per_shard=3)
-    assert len(shards) == 3
-    merged = merge_shards([shards.load(index) for index in range(3)])
-    assert list(merged.sentences()) == sentences
-    assert merged.words == ["a", "b", "c", "한국"]
-    assert merged.num_words == 9

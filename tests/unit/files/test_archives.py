@@ -80,13 +80,12 @@ class TestUnpack:
             unpack(path, folder)
         assert {path.name for path in tmp_path.iterdir()} == {"archive", "out"}
 
-    @pytest.mark.parametrize(
-        "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
-    )
-    def test_links_and_devices_are_refused(self, kind, folder, tmp_path):
-        with pytest.raises(FormatError, match=r"archive: .*'x' is a link or a device"):
-            unpack(write_archive(tmp_path / "archive", [special(kind)], "w"), folder)
-        assert not list(folder.iterdir())
+    def test_links_and_devices_are_refused(self, folder, tmp_path):
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE):
+            path = write_archive(tmp_path / "archive", [special(kind)], "w")
+            with pytest.raises(FormatError, match=r"archive: .*'x' is a link or a device"):
+                unpack(path, folder)
+            assert not list(folder.iterdir())
 
     @pytest.mark.parametrize("mode", ["zip", "w:gz"])
     @pytest.mark.parametrize(

@@ -23,9 +23,7 @@ def test_what_is_written_is_read(tmp_path):
         (None, " "),
     ],
 )
-def test_damage_names_the_file_and_what_to_do(tmp_path, content, what):
-    path = tmp_path / "run.json"
-    if content is not None:
-        path.write_bytes(content)
+def test_damage_names_the_file_and_what_to_do(tmp_path, write, content, what):
+    path = tmp_path / "run.json" if content is None else write(content, name="run.json")
     with pytest.raises(FormatError, match=rf"/run\.json{what}.*Start a new run\."):
         read_json(path, advice="Start a new run.", required=("a",))

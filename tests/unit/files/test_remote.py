@@ -107,42 +107,35 @@ def test_files_folders_and_patterns_are_found():
     assert described["sha256"].startswith("982d9e3e")
 
 
-def test_embedding_goes_there_and_back(tmp_path):
-    place = "oss://mine/out"
+@pytest.fixture
+def command(tmp_path):
+    """A command that embeds remote text into a remote file."""
     toy_model().save(tmp_path / "model")
     put("memory://t.txt", LINES.encode())
+    return ["embed", "memory://t.txt", "-o", "oss://mine/o.h5", "-m", tmp_path / "model"]
+
+
+def test_embedding_goes_there_and_back(tmp_path, command):
     (tmp_path / "t.txt").write_text(LINES, encoding="utf-8")
-    arguments = ["--model", tmp_path / "model", "--threads", "1"]
-    elmokit("embed", tmp_path / "t.txt", "-o", tmp_path / "o.h5", *arguments)
-    remote = ["embed", "memory://t.txt", "-o", f"{place}/o.h5", *arguments]
-    done = elmokit(*remote, "--json")
-    assert json.loads(done.stdout)["output"] == f"{place}/o.h5"
-    assert get(f"{place}/o.h5") == (tmp_path / "o.h5").read_bytes()
-    assert "--overwrite" in elmokit(*remote, expect=2).stderr
-    assert "3 finished before" in elmokit(*remote, "--resume").stdout
-    elmokit(*remote, "--overwrite")
+    elmokit("embed", tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", tmp_path / "model")
+    assert json.loads(elmokit(*command, "--json").stdout)["output"] == "oss://mine/o.h5"
+    assert get("oss://mine/o.h5") == (tmp_path / "o.h5").read_bytes()
+    assert "--overwrite" in elmokit(*command, expect=2).stderr
+    assert "3 finished before" in elmokit(*command, "--resume").stdout
+    elmokit(*command, "--overwrite")
     assert not list((tmp_path / "cache").rglob("o.*"))
 
 
-@pytest.fixture
-def broken_line(monkeypatch):
+def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, command, monkeypatch):
     def fail(*_, **__):
         raise OSError("the line is dead")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Buckets, "put_file", fail)
-        yield patch
-
-
-def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, broken_line):
-    toy_model().save(tmp_path / "model")
-    put("memory://t.txt", LINES.encode())
-    command = ["embed", "memory://t.txt", "-o", "oss://mine/o.h5", "-m", tmp_path / "model"]
-    assert "the line is dead" in elmokit(*command, expect=1).stderr
-    waits = elmokit(*command, expect=2).stderr
+    with monkeypatch.context() as broken_line:
+        broken_line.setattr(Buckets, "put_file", fail)
+        assert "the line is dead" in elmokit(*command, expect=1).stderr
+        waits = elmokit(*command, expect=2).stderr
     assert "A finished output for oss://mine/o.h5 waits in" in waits
     assert "--resume" in waits
-    broken_line.undo()
     assert "3 finished before" in elmokit(*command, "--resume").stdout
     assert get("oss://mine/o.h5")
     assert not list((tmp_path / "cache").rglob("*.h5"))

@@ -37,18 +37,6 @@ def test_what_is_no_prose_is_not_read_as_prose(tmp_path, content):
     assert texts_of(tmp_path / "a.txt", content, text_field="0") == content.splitlines()
 
 
-def test_keys_come_with_their_texts(tmp_path):
-    for suffix, content in ((".tsv", AS_TSV), (".csv", AS_CSV), (".txt", AS_CSV)):
-        path = tmp_path / f"a{suffix}"
-        path.write_text(content, encoding="utf-8")
-        records = list(TextRecords(path, text_field="text", id_field="id"))
-        assert [(record.number, record.key) for record in records] == [(2, "1"), (3, "2"), (4, "3")]
-
-
-def test_the_letters_of_a_sequence_are_words(tmp_path):
-    assert texts_of(tmp_path / "a.fasta", ">P1 of a river\nMK\nT\n>P2\n") == ["M K T", ""]
-
-
 @pytest.mark.parametrize(
     "prose",
     [

@@ -40,11 +40,15 @@ def save(job, step):
     (job.pieces.folder / f"step-{step:09d}").mkdir(parents=True)
 
 
-def make(directory, *steps, **options):
+def make(directory, *steps, error=None, **options):
+    """Begin a job that saves steps; it may end with an error."""
     with job_in(directory, **options) as job:
+        job.prepare()
         job.begin()
         for step in steps:
             save(job, step)
+        if error is not None:
+            raise error
 
 
 def contents(directory):
@@ -134,95 +138,79 @@ def test_two_processes_do_not_work_in_one_directory(tmp_path):
             pytest.fail("two hold one directory")
 
 
-def fail(directory, *steps, error, work=lambda job: None, **options):
-    """Begin a job that saves steps and ends with an error."""
-    with job_in(directory, **options) as job:
-        job.prepare()
-        work(directory)
-        job.begin()
-        for step in steps:
-            save(job, step)
-        raise error
+@pytest.mark.parametrize(
+    "error", [RuntimeError(), KeyboardInterrupt(), OSError(errno.ENOSPC, "full")]
+)
+def test_what_has_saved_nothing_leaves_nothing(tmp_path, error):
+    directory = tmp_path / "run"
+    with pytest.raises(type(error)):
+        make(directory, error=error)
+    assert not directory.exists()
+    is_told = not isinstance(error, RuntimeError)
+    assert ("starts over" in "".join(getattr(error, "__notes__", []))) == is_told
 
 
-class TestEndingEarly:
-    @pytest.mark.parametrize(
-        "error", [RuntimeError(), KeyboardInterrupt(), OSError(errno.ENOSPC, "full")]
-    )
-    def test_what_has_saved_nothing_leaves_nothing(self, tmp_path, error):
-        directory = tmp_path / "run"
-        with pytest.raises(type(error)):
-            fail(directory, error=error)
-        assert not directory.exists()
-        is_told = not isinstance(error, RuntimeError)
-        assert ("starts over" in "".join(getattr(error, "__notes__", []))) == is_told
-
-    @pytest.mark.parametrize("options", [{}, {"overwrite": True}])
-    def test_what_is_safe_is_told_and_how_to_go_on(self, tmp_path, options):
-        with pytest.raises(RuntimeError) as caught:
-            fail(tmp_path, 5, error=RuntimeError(), **options)
-        (note,) = caught.value.__notes__
-        assert "step-000000005" in note
-        assert "--resume" in note
-        assert ("--overwrite" in note) == bool(options)
-        assert is_begun(tmp_path)
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}])
+def test_what_is_safe_is_told_and_how_to_go_on(tmp_path, options):
+    with pytest.raises(RuntimeError) as caught:
+        make(tmp_path, 5, error=RuntimeError(), **options)
+    (note,) = caught.value.__notes__
+    assert "step-000000005" in note
+    assert "--resume" in note
+    assert ("--overwrite" in note) == bool(options)
+    assert is_begun(tmp_path)
 
 
-class TestPieces:
-    def test_one_whose_replacement_was_killed_counts_and_gets_its_name_back(self, tmp_path):
-        pieces = Pieces(tmp_path)
-        (tmp_path / "step-1").mkdir()
-        previous = previous_of(tmp_path / "step-2")
-        previous.mkdir()
-        assert pieces.latest == previous
-        (tmp_path / ".step-3.0123456789ab.partial").mkdir()
-        pieces.tidy()
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-2"]
+def test_a_piece_whose_replacement_was_killed_counts_and_gets_its_name_back(tmp_path):
+    pieces = Pieces(tmp_path)
+    (tmp_path / "step-1").mkdir()
+    previous = previous_of(tmp_path / "step-2")
+    previous.mkdir()
+    assert pieces.latest == previous
+    (tmp_path / ".step-3.0123456789ab.partial").mkdir()
+    pieces.tidy()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-2"]
+
+
+ROWS = [{"step": step, "loss": step / 10} for step in (1, 2, 3, 4)]
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / METRICS_FILE
-
-
-def rows(*steps):
-    return [{"step": step, "loss": step / 10} for step in steps]
-
-
-def write(log, rows):
-    for row in rows:
-        log.write(row)
-
-
-def test_every_row_is_in_the_file_at_once_and_comes_back_as_written(path):
-    log = MetricsLog(path.parent)
+def log_path(tmp_path):
+    """A log of four rows, each of which was in the file at once."""
+    path, log = tmp_path / METRICS_FILE, MetricsLog(tmp_path)
     assert read_log(path) == []
-    for number, row in enumerate(rows(1, 2, 3), start=1):
+    for number, row in enumerate(ROWS, start=1):
         log.write(row)
-        assert read_log(path) == rows(1, 2, 3)[:number]
-    log.write({"step": 4, "valid_mean": float("inf")})
-    assert read_log(path)[-1]["valid_mean"] is None
+        assert read_log(path) == ROWS[:number]
+    return path
 
 
-def test_a_resumed_log_drops_what_the_run_will_do_again_and_a_new_one_all(path):
-    write(MetricsLog(path.parent), rows(1, 2, 3, 4))
-    log = MetricsLog(path.parent, resume_step=2)
-    log.write({"step": 3, "loss": 7.0})
-    assert read_log(path) == [*rows(1, 2), {"step": 3, "loss": 7.0}]
-    MetricsLog(path.parent)
-    assert path.read_text() == ""
+def test_a_resumed_log_drops_what_the_run_will_do_again_and_a_new_one_all(log_path):
+    row = {"step": 3, "loss": 7.0}
+    MetricsLog(log_path.parent, resume_step=2).write(row | {"valid_mean": float("inf")})
+    assert read_log(log_path) == [*ROWS[:2], row | {"valid_mean": None}]
+    MetricsLog(log_path.parent)
+    assert log_path.read_text() == ""
 
 
-def test_a_row_cut_by_a_kill_is_left_out(path):
-    write(MetricsLog(path.parent), rows(1, 2))
-    path.write_text(path.read_text() + '{"step": 3, "lo')
-    assert read_log(path) == rows(1, 2)
-    write(MetricsLog(path.parent, resume_step=5), rows(3))
-    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2, 3]
+def test_a_row_cut_by_a_kill_is_left_out(log_path):
+    log_path.write_text(log_path.read_text() + '{"step": 5, "lo')
+    assert read_log(log_path) == ROWS
+    MetricsLog(log_path.parent, resume_step=7).write({"step": 5})
+    assert list(map(json.loads, log_path.read_text().splitlines())) == [*ROWS, {"step": 5}]
 
 
 def send(number):
     os.kill(os.getpid(), number)
+
+
+@pytest.fixture
+def default_hangup():
+    """SIGHUP is not ignored, as it is in what `nohup` starts."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -1,6 +1,4 @@
-"""The compiled kernels as other processors have them, too; threads and signals."""
-
-import signal
+"""The compiled kernels as other processors have them, too; threads."""
 
 import pytest
 import torch
@@ -10,27 +8,15 @@ from elmokit.kernels import training
 from ...builders.processors import PROCESSORS, kernels_of
 
 
-@pytest.fixture(params=list(PROCESSORS), scope="session")
-def kernels(request, tmp_path_factory):
-    """The library as each of the processors has it."""
+@pytest.fixture(params=list(PROCESSORS))
+def with_kernels(request, tmp_path_factory, monkeypatch):
+    """Training finds the kernels as each of the processors has them."""
     loaded = training.load_training_kernels()
-    found = kernels_of(request.param, loaded, "training", tmp_path_factory)
-    is_narrower = found.vector_length < loaded.vector_length
-    assert found.has_bf16 == (loaded.has_bf16 and not is_narrower)
-    return found
-
-
-@pytest.fixture
-def with_kernels(kernels, monkeypatch):
-    """Training finds the kernels of one of the processors."""
+    kernels = kernels_of(request.param, loaded, "training", tmp_path_factory)
+    is_narrower = kernels.vector_length < loaded.vector_length
+    assert kernels.has_bf16 == (loaded.has_bf16 and not is_narrower)
     monkeypatch.setattr(training, "load_training_kernels", lambda: kernels)
     return kernels
-
-
-@pytest.fixture
-def without_kernels(monkeypatch):
-    """Training finds no kernels."""
-    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
 
 
 @pytest.fixture
@@ -46,11 +32,3 @@ def on_threads():
             torch.set_num_threads(before)
 
     return run
-
-
-@pytest.fixture
-def default_hangup():
-    """SIGHUP is not ignored, as it is in what `nohup` starts."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)

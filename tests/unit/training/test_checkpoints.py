@@ -1,5 +1,6 @@
 """Checkpoints: whole or absent, and equal to what was saved."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,7 @@ def test_training_goes_on_bit_for_bit(module, tmp_path, name):
     path = save(tmp_path, 3, module, optimizer)
     step(module, optimizer)
 
-    restored = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
-    checkpoint = load_checkpoint(path)
+    checkpoint, restored = load_checkpoint(path), copy.deepcopy(module)
     restored.load_state_dict(checkpoint.model)
     again = OptimizerConfig(name=name, weight_decay=0.1).build(restored)
     restore_optimizer(again, checkpoint.optimizer)

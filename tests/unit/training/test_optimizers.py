@@ -1,5 +1,7 @@
 """Optimizers by name, and the moving average of the weights."""
 
+import copy
+
 import pytest
 import torch
 
@@ -41,12 +43,7 @@ def test_muon_leaves_embeddings_and_output_layer_to_adamw():
         "embedding": torch.nn.Embedding(9, 4), "inner": torch.nn.Linear(4, 8),
         "softmax": torch.nn.Linear(8, 9),
     })  # fmt: skip
-    before = {name: value.clone() for name, value in module.state_dict().items()}
-    twin = torch.nn.ModuleDict({
-        "embedding": torch.nn.Embedding(9, 4), "inner": torch.nn.Linear(4, 8),
-        "softmax": torch.nn.Linear(8, 9),
-    })  # fmt: skip
-    twin.load_state_dict(before)
+    twin, before = copy.deepcopy(module), copy.deepcopy(module.state_dict())
     for name, model in (("muon", module), ("adamw", twin)):
         optimizer = OptimizerConfig(name=name).build(model)
         hidden = model["inner"](model["embedding"](torch.arange(9)))

@@ -5,52 +5,38 @@ import pytest
 from elmokit.training.schedules import Budget, Limits, Progress, ScheduleConfig
 
 
-class TestBudget:
-    @pytest.mark.parametrize(
-        ("limits", "expected"),
-        [
-            ({"steps": 10}, 0.5),
-            ({"tokens": 400}, 0.25),
-            ({"seconds": 20.0}, 0.15),
-            ({"steps": 10, "tokens": 400, "seconds": 20.0}, 0.5),
-            ({"steps": 10, "seconds": 3.0}, 1.0),
-            ({"tokens": 50}, 1.0),
-        ],
-    )
-    def test_the_first_limit_that_is_reached_counts(self, limits, expected):
-        progress = Progress(step=5, tokens=100, seconds=3.0)
-        assert Budget(**limits).share(progress) == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"steps": 10}, 0.5),
+        ({"tokens": 400}, 0.25),
+        ({"seconds": 20.0}, 0.15),
+        ({"steps": 10, "tokens": 400, "seconds": 20.0}, 0.5),
+        ({"steps": 10, "seconds": 3.0}, 1.0),
+        ({"tokens": 50}, 1.0),
+    ],
+)
+def test_the_first_limit_that_is_reached_counts(limits, expected):
+    progress = Progress(step=5, tokens=100, seconds=3.0)
+    assert Budget(**limits).share(progress) == pytest.approx(expected)
 
 
-CORPUS = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
-
-
-class TestLimits:
-    @pytest.mark.parametrize(
-        ("limits", "expected"),
-        [
-            ({"epochs": 2}, {"steps": 31}),  # whole updates
-            ({}, {"steps": 62}),
-            ({"minutes": 2}, {"seconds": 120.0}),
-            ({"minutes": 1, "epochs": 0.5, "tokens": 300},
-             {"seconds": 60.0, "tokens": 300, "steps": 7}),
-        ],
-    )  # fmt: skip
-    def test_limits_become_a_budget(self, limits, expected):
-        assert Limits(**limits).budget(**CORPUS) == Budget(**expected)
-
-    @pytest.mark.parametrize(
-        ("limits", "expected"),
-        [
-            ({"epochs": 2}, {"tokens": 2000}),
-            ({"epochs": 2, "tokens": 300}, {"tokens": 300}),
-            ({"epochs": 2, "tokens": 3000, "minutes": 1}, {"tokens": 2000, "seconds": 60.0}),
-            ({}, {"tokens": 4000}),
-            ({"minutes": 1}, {"seconds": 60.0}),
-        ],
-    )
-    def test_epochs_of_growing_steps_are_counted_in_targets(self, limits, expected):
-        assert Limits(**limits).budget(**CORPUS, steps_grow=True) == Budget(**expected)
+@pytest.mark.parametrize(
+    ("limits", "expected", "with_growth"),
+    [
+        ({"epochs": 2}, {"steps": 31}, {"tokens": 2000}),  # whole updates
+        ({}, {"steps": 62}, {"tokens": 4000}),
+        ({"minutes": 2}, {"seconds": 120.0}, {"seconds": 120.0}),
+        ({"minutes": 1, "epochs": 0.5, "tokens": 300},
+         {"seconds": 60.0, "tokens": 300, "steps": 7}, {"seconds": 60.0, "tokens": 300}),
+        ({"epochs": 2, "tokens": 3000}, {"steps": 31, "tokens": 3000}, {"tokens": 2000}),
+    ],
+)  # fmt: skip
+def test_limits_become_a_budget(limits, expected, with_growth):
+    """Epochs of steps that grow are counted in targets."""
+    corpus = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
+    assert Limits(**limits).budget(**corpus) == Budget(**expected)
+    assert Limits(**limits).budget(**corpus, steps_grow=True) == Budget(**with_growth)
 
 
 @pytest.mark.parametrize(

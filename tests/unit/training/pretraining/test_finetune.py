@@ -33,6 +33,23 @@ CONFIG = FinetuneConfig(
     validation=ValidationConfig(num_times=2),
 )
 SHORT = Limits(tokens=10 * 4 * 5)
+DOMAIN = [["the", "ship", "is", "unseen"], ["a", "ship", "of", "money"]] * 40
+LARGER = WordVocab(["<S>", "</S>", "<UNK>", "ship", *reversed(WORDS), "unseen", "port"])
+"""All words of the toy model in another order, and three new ones."""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Fine-tune a toy model, which is stored first, on sentences."""
+
+    def run(sentences=DOMAIN, *, base=None, config=CONFIG, name="tuned", **settings):
+        (toy_model() if base is None else base).save(tmp_path / "base")
+        text = write_text(tmp_path / "domain.txt", sentences)
+        own = {key: settings.pop(key) for key in ("general", "count_vocab") if key in settings}
+        options = RunOptions(limits=SHORT, device="cpu", **settings)
+        return finetune(config, str(tmp_path / "base"), [text], tmp_path / name, options, **own)
+
+    return run
 
 
 def probs(model, hidden):
@@ -42,137 +59,98 @@ def probs(model, hidden):
     return {word: values[:, row] for row, word in enumerate(model.word_vocab.words)}
 
 
-def bilm_tensors(model):
-    return {n: v for n, v in model.state_dict().items() if not n.startswith("softmax.")}
+def assert_same_bilm(model, base):
+    for name, value in base.state_dict().items():
+        if not name.startswith("softmax."):
+            assert torch.equal(model.state_dict()[name], value), name
 
 
-def test_text_of_another_language_is_refused_before_an_update(tmp_path):
-    toy_model().save(tmp_path / "base")
-    text = write_text(tmp_path / "text.txt", [["ein", "anderer", "Text"] * 8] * 30)
+def test_text_of_another_language_is_refused_before_an_update(run):
     with pytest.raises(FormatError, match=r"unknown.*--vocab"):
-        finetune(CONFIG, str(tmp_path / "base"), [text], tmp_path / "run", RunOptions(limits=SHORT))
+        run([["ein", "anderer", "Text"] * 8] * 30)
 
 
-def test_replayed_text_is_trained_on_and_not_validated_on(tmp_path):
-    toy_model().save(tmp_path / "base")
-    domain = write_text(tmp_path / "domain.txt", [["river", "bank"]] * 200)
+def test_replayed_text_is_trained_on_and_not_validated_on(run, tmp_path):
     general = write_text(tmp_path / "general.txt", [["money", "boat", "of"]] * 7)
     config = replace(CONFIG, text=TextConfig(replay=str(general), replay_share=0.25))
-    options = RunOptions(limits=SHORT)
-    finetune(config, str(tmp_path / "base"), [domain], tmp_path / "run", options)
+    run([["river", "bank"]] * 200, config=config)
     trained, validated = (
-        list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "run" / name).sentences()))
+        list(itertools.chain.from_iterable(ShardSet.open(tmp_path / "tuned" / name).sentences()))
         for name in ("shards", "valid")
     )
     assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
     assert set(validated) == {"river", "bank"}
+    shards = tmp_path / "tuned/shards"
     with pytest.raises(InputError, match="--replay"):
-        finetune(config, str(tmp_path / "base"), [tmp_path / "run/shards"], tmp_path / "second")
+        finetune(config, str(tmp_path / "base"), [shards], tmp_path / "second")
 
 
-class TestWithVocab:
-    LARGER = WordVocab(["<S>", "</S>", "<UNK>", "ship", *reversed(WORDS), "unseen", "port"])
-    """All old words in another order, and three new ones."""
-
-    @pytest.fixture
-    def hidden(self):
-        return torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
-
-    def test_known_words_keep_their_probability_and_new_ones_share_that_of_unk(self, hidden):
-        base = toy_model()
-        model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL)
-        assert not is_fresh
-        before, after = probs(base, hidden), probs(model, hidden)
-        for word in (*WORDS, "<S>", "</S>"):
-            torch.testing.assert_close(after[word], before[word])
-        new = after["ship"] + after["unseen"] + after["port"]
-        torch.testing.assert_close(after["<UNK>"], before["<UNK>"] / 2)
-        torch.testing.assert_close(new, before["<UNK>"] / 2)
-        assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
-        assert (after["unseen"] > after["port"]).all()
-
-    @pytest.mark.parametrize("base", [
-        {"vocab": None, "softmax": None}, {"softmax": None},
-        {"softmax": SoftmaxConfig(kind="adaptive")},
-    ])  # fmt: skip
-    def test_without_rows_to_keep_the_softmax_is_fresh(self, base):
-        base = toy_model(**base)
-        model, is_fresh = with_vocab(base, self.LARGER, softmax=FULL, seed=3)
-        again, _ = with_vocab(base, self.LARGER, softmax=FULL, seed=3)
-        assert is_fresh
-        assert type(model.softmax) is FullSoftmax
-        assert torch.equal(model.softmax.weight, again.softmax.weight)
-        for name, value in bilm_tensors(base).items():
-            assert torch.equal(bilm_tensors(model)[name], value), name
+def test_known_words_keep_their_probability_and_new_ones_share_that_of_unk():
+    hidden = torch.randn(9, 5, generator=torch.Generator().manual_seed(0))
+    base = toy_model()
+    model, is_fresh = with_vocab(base, LARGER, softmax=FULL)
+    assert not is_fresh
+    before, after = probs(base, hidden), probs(model, hidden)
+    for word in (*WORDS, "<S>", "</S>"):
+        torch.testing.assert_close(after[word], before[word])
+    new = after["ship"] + after["unseen"] + after["port"]
+    torch.testing.assert_close(after["<UNK>"], before["<UNK>"] / 2)
+    torch.testing.assert_close(new, before["<UNK>"] / 2)
+    assert (after["ship"] > after["unseen"]).all(), "frequent words get more"
+    assert (after["unseen"] > after["port"]).all()
 
 
-class TestFinetune:
-    DOMAIN = [["the", "ship", "is", "unseen"], ["a", "ship", "of", "money"]] * 40
+@pytest.mark.parametrize("base", [
+    {"vocab": None, "softmax": None}, {"softmax": None},
+    {"softmax": SoftmaxConfig(kind="adaptive")},
+])  # fmt: skip
+def test_without_rows_to_keep_the_softmax_is_fresh(base):
+    base = toy_model(**base)
+    model, is_fresh = with_vocab(base, LARGER, softmax=FULL, seed=3)
+    again, _ = with_vocab(base, LARGER, softmax=FULL, seed=3)
+    assert is_fresh
+    assert type(model.softmax) is FullSoftmax
+    assert torch.equal(model.softmax.weight, again.softmax.weight)
+    assert_same_bilm(model, base)
 
-    @pytest.fixture
-    def domain(self, tmp_path):
-        return write_text(tmp_path / "domain.txt", self.DOMAIN)
 
-    @pytest.fixture
-    def save(self, tmp_path):
-        """A function that stores a toy model and returns its path."""
+def test_perplexity_falls_in_the_domain_and_is_measured_outside(run, tmp_path):
+    general = write_text(tmp_path / "general.txt", random_sentences(20))
+    result = run(general=[general])
+    assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
+    expected = perplexity(toy_model(), random_sentences(20), precision="fp32").mean
+    assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
 
-        def save(**settings):
-            model = toy_model(**settings)
-            model.save(tmp_path / "base")
-            return str(tmp_path / "base")
 
-        return save
+def test_a_resumed_run_reports_what_the_first_one_measured(run, tmp_path):
+    def stop(event):
+        raise InterruptedError
 
-    def run(self, model_path, domain, tmp_path, **settings):
-        config = settings.pop("config", CONFIG)
-        own = {key: settings.pop(key) for key in ("general", "count_vocab") if key in settings}
-        options = RunOptions(**{"limits": SHORT, "device": "cpu", **settings})
-        return finetune(config, model_path, [domain], tmp_path / "tuned", options, **own)
+    with pytest.raises(InterruptedError):
+        run(on_event=stop)
+    path = tmp_path / "tuned" / "before.json"
+    saved = json.loads(path.read_text())
+    saved["in_domain"]["forward"] = None  # infinite
+    path.write_text(json.dumps(saved))
+    result = run(resume=True)
+    assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
+    assert result.before["in_domain"].forward == np.inf
+    assert np.isfinite(result.after["in_domain"].mean)
 
-    def test_perplexity_falls_in_the_domain(self, save, domain, tmp_path):
-        general = write_text(tmp_path / "general.txt", random_sentences(20))
-        model_path = save()
-        result = self.run(model_path, domain, tmp_path, general=[general])
-        assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
-        expected = perplexity(load_model(model_path), random_sentences(20), precision="fp32").mean
-        assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
 
-    def test_a_resumed_run_reports_what_the_first_one_measured(self, save, domain, tmp_path):
-        model_path = save()
+def test_a_fresh_softmax_is_trained_first(run, tmp_path):
+    """With a share of nearly everything, the biLM comes out as it went in."""
+    base = toy_model(vocab=None, softmax=None)
+    run(base=base, count_vocab=True, config=replace(CONFIG, softmax=FULL, softmax_first_share=1.0))
+    assert_same_bilm(load_model(tmp_path / "tuned"), base)
 
-        def stop(event):
-            raise InterruptedError
 
-        with pytest.raises(InterruptedError):
-            self.run(model_path, domain, tmp_path, on_event=stop)
-        path = tmp_path / "tuned" / "before.json"
-        saved = json.loads(path.read_text())
-        saved["in_domain"]["forward"] = None  # infinite
-        path.write_text(json.dumps(saved))
-        result = self.run(model_path, domain, tmp_path, resume=True)
-        assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
-        assert result.before["in_domain"].forward == np.inf
-        assert np.isfinite(result.after["in_domain"].mean)
-
-    def test_a_fresh_softmax_is_trained_first(self, save, domain, tmp_path):
-        """With a share of nearly everything, the biLM comes out as it went in."""
-        model_path = save(vocab=None, softmax=None)
-        config = replace(CONFIG, softmax=FULL, softmax_first_share=1.0)
-        self.run(model_path, domain, tmp_path, count_vocab=True, config=config)
-        tuned = bilm_tensors(load_model(tmp_path / "tuned"))
-        for name, value in bilm_tensors(load_model(model_path)).items():
-            assert torch.equal(tuned[name], value), name
-
-    def test_spellings_are_kept_or_learned(self, save, domain, tmp_path):
-        model_path = save()
-        self.run(model_path, domain, tmp_path)
-        learned = load_model(tmp_path / "tuned").spelling
-        assert learned is not None
-        base = load_model(model_path)
-        base.spelling = SpellingModel.train(["walking"])
-        base.save(model_path)
-        (tmp_path / "tuned").rename(tmp_path / "first")
-        self.run(model_path, domain, tmp_path)
-        kept = load_model(tmp_path / "tuned").spelling
-        assert kept.sha256 == base.spelling.sha256 != learned.sha256
+def test_spellings_are_kept_or_learned(run, tmp_path):
+    run(name="learned")
+    learned = load_model(tmp_path / "learned").spelling
+    assert learned is not None
+    base = toy_model()
+    base.spelling = SpellingModel.train(["walking"])
+    run(base=base)
+    kept = load_model(tmp_path / "tuned").spelling
+    assert kept.sha256 == base.spelling.sha256 != learned.sha256

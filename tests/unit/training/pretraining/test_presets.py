@@ -3,19 +3,7 @@
 import pytest
 
 from elmokit.errors import ConfigError
-from elmokit.training.pretraining.presets import (
-    pretrain_config,
-)
-
-
-@pytest.fixture
-def recipe(tmp_path):
-    def write(text):
-        path = tmp_path / "recipe.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+from elmokit.training.pretraining.presets import pretrain_config
 
 
 def test_the_original_is_the_papers_model():
@@ -31,8 +19,9 @@ def test_the_original_is_the_papers_model():
     assert config.schedule.kind == "constant"
 
 
-def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
-    path = recipe("[train]\nbatch_size = 7\nlog_steps = 3\n[model.lstm]\ncell_dim = 100\n")
+def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(write):
+    content = "[train]\nbatch_size = 7\nlog_steps = 3\n[model.lstm]\ncell_dim = 100\n"
+    path = write(content, name="recipe.toml")
     config = pretrain_config("toy", recipe=path, overrides=["train.batch_size=9"])
     toy = pretrain_config("toy")
     assert config.train.batch_size == 9
@@ -42,17 +31,15 @@ def test_overrides_win_over_the_recipe_and_the_recipe_over_the_preset(recipe):
     assert config.optimizer == toy.optimizer
 
 
-def test_a_refused_value_names_the_key_and_where_it_stands(recipe):
-    with pytest.raises(
-        ConfigError, match=r"^--set train\.batch_size=0: `train\.batch_size`: .* 1 .* 0\."
-    ):
+def test_a_refused_value_names_the_key_and_where_it_stands(write):
+    message = r"^--set train\.batch_size=0: `train\.batch_size`: .* 1 .* 0\."
+    with pytest.raises(ConfigError, match=message):
         pretrain_config("toy", overrides=["train.batch_size=0"])
-    path = recipe("[model.lstm]\ncell_dim = 0\n")
+    path = write("[model.lstm]\ncell_dim = 0\n", name="recipe.toml")
     with pytest.raises(ConfigError, match=r"/recipe\.toml: `model\.lstm\.cell_dim`: .* 1 .* 0\."):
         pretrain_config("toy", recipe=path, overrides=["train.batch_size=3"])
 
 
-class TestInput:
-    def test_words_are_a_choice_of_the_recipe(self, recipe):
-        path = recipe('preset = "toy"\ninput = "words"\n')
-        assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")
+def test_words_are_a_choice_of_the_recipe(write):
+    path = write('preset = "toy"\ninput = "words"\n', name="recipe.toml")
+    assert pretrain_config(recipe=path) == pretrain_config("toy", input_kind="words")

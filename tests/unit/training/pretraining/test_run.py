@@ -2,17 +2,15 @@
 
 import dataclasses
 import json
-import os
-import signal
 
 import pytest
 import torch
 
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.corpus.preparation import PreparedText, VocabConfig
+from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import ConfigError, Stopped
+from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import perplexity
 from elmokit.jobs.job import METRICS_FILE, read_log
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -27,11 +25,9 @@ from elmokit.weights.model_dir import load_model
 
 from ....builders.training_models import (
     FULL_SOFTMAX,
-    VOCAB,
     random_sentences,
     toy_config,
     toy_model,
-    toy_shards,
     write_text,
 )
 
@@ -39,48 +35,26 @@ TARGETS = 4 * 5
 """Of one update."""
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("text")
-    held_out = toy_shards(folder / "valid", random_sentences(8, seed=5))
-    return PreparedText(toy_shards(folder / "shards"), VOCAB, held_out)
-
-
-def build_run(text, run_dir, updates=12, *, train=None, validation=None, **settings):
-    """Build a run of some updates."""
-    config = RunConfig(
-        train=TrainConfig(
-            **{"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
-            | (train or {})
-        ),
-        optimizer=OptimizerConfig(learning_rate=0.02),
-        validation=ValidationConfig(**{"num_times": 3} | (validation or {})),
-    )
-    run_dir.mkdir(exist_ok=True)
-    model = toy_model(softmax=settings.pop("softmax", FULL_SOFTMAX))
-    share, size = settings.pop("softmax_first_share", 0.0), settings.pop("size", 1)
-    options = RunOptions(limits=Limits(tokens=updates * TARGETS), **settings)
-    start = Start(config, text, run_dir, options, World(size=size))
-    return TrainingRun(start, model, softmax_first_share=share)
-
-
 @pytest.fixture
 def build(text, tmp_path):
     """A function that builds a run of some updates, in ``tmp_path / name``."""
-    prepared = text
 
-    def build(*updates, name="run", text=prepared, **settings):
-        return build_run(text, tmp_path / name, *updates, **settings)
+    def build(updates=12, *, name="run", train=None, validation=None, size=1, **settings):
+        usual = {"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
+        config = RunConfig(
+            train=TrainConfig(**usual | (train or {})),
+            optimizer=OptimizerConfig(learning_rate=0.02),
+            validation=ValidationConfig(**{"num_times": 3} | (validation or {})),
+        )
+        run_dir = tmp_path / name
+        run_dir.mkdir(exist_ok=True)
+        model = toy_model(softmax=settings.pop("softmax", FULL_SOFTMAX))
+        share = settings.pop("softmax_first_share", 0.0)
+        options = RunOptions(limits=Limits(tokens=updates * TARGETS), **settings)
+        start = Start(config, text, run_dir, options, World(size=size))
+        return TrainingRun(start, model, softmax_first_share=share)
 
     return build
-
-
-@pytest.fixture(scope="module")
-def whole(text, tmp_path_factory):
-    """A run of 12 updates that never stopped, its result and its events; not to be changed."""
-    events = []
-    run = build_run(text, tmp_path_factory.mktemp("whole") / "run", on_event=events.append)
-    return run, run.run(), events
 
 
 def log_of(run):
@@ -110,76 +84,56 @@ def stop_at(step):
     return stop
 
 
-class TestResuming:
-    @pytest.mark.parametrize("settings", [
-        {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
-        {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
-        {
-            "train": {
-                "ema_decay": 0.9, "zero_state_share": 0.3, "batch_growth": ((0.3, 6),),
-                "precision": "bf16",
-            },
-            "softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3),
+@pytest.mark.parametrize("settings", [
+    {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
+    {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
+    {
+        "train": {
+            "ema_decay": 0.9, "zero_state_share": 0.3, "batch_growth": ((0.3, 6),),
+            "precision": "bf16",
         },
-    ], ids=["growth", "full", "all"])  # fmt: skip
-    def test_resuming_is_bit_for_bit_with_every_setting(self, build, settings):
-        whole = build(name="whole", **settings)
-        whole.run()
-        with pytest.raises(Interrupted):
-            build(name="stopped", on_event=stop_at(7), **settings).run()
-        resumed = build(name="stopped", **settings)
-        assert resumed.updates.progress.step == 5
-        resumed.run()
-        assert_same_run(resumed, whole)
+        "softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3),
+    },
+], ids=["growth", "full", "all"])  # fmt: skip
+def test_resuming_is_bit_for_bit_with_every_setting(build, settings):
+    whole = build(name="whole", **settings)
+    whole.run()
+    with pytest.raises(Interrupted):
+        build(name="stopped", on_event=stop_at(7), **settings).run()
+    resumed = build(name="stopped", **settings)
+    assert resumed.updates.progress.step == 5
+    resumed.run()
+    assert_same_run(resumed, whole)
 
 
-class TestBatchGrowth:
-    def test_rows_grow_at_their_share(self, build):
-        tokens = []
-        run = build(
-            12, train={"batch_growth": ((0.25, 6), (0.5, 8))},
-            on_event=lambda event: tokens.append(event.report.progress.tokens),
-        )  # fmt: skip
-        run.run()
-        # of 240 targets: 20 an update to 60, 30 to 120, then 40
-        assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
-        assert run.updates.state.num_rows == 8
-
-    def test_processes_share_all_rows_evenly(self, build):
-        with pytest.raises(ConfigError, match=r"batch_growth.* 2 .* 7 "):
-            TrainConfig(batch_size=4, batch_growth=((0.5, 7),)).check_rows(2)
-        build(train={"batch_growth": ((0.5, 6),)}).run()
-        with pytest.raises(ConfigError, match=r"4 processes.*6 rows"):  # of the checkpoint
-            build(24, size=4)
-
-
-class TestStopping:
-    def test_patience_ends_a_run_that_gets_no_better(self, build):
-        patience = {"num_times": 20, "patience": 2}
-        run = build(40, validation=patience, train={"checkpoint_steps": 100})
-        run.validation.best = 0.0  # nothing beats it
-        result = run.run()
-        assert result.stopped_early
-        assert result.progress.step == 4
-        assert run.checkpoints.latest.name == "step-000000004"
-
-    @pytest.mark.parametrize(
-        ("number", "step"), [(signal.SIGINT, 7), (signal.SIGTERM, 12), (signal.SIGHUP, 7)]
+def test_rows_grow_at_their_share(build):
+    tokens = []
+    run = build(
+        train={"batch_growth": ((0.25, 6), (0.5, 8))},
+        on_event=lambda event: tokens.append(event.report.progress.tokens),
     )
-    @pytest.mark.usefixtures("default_hangup")
-    def test_a_signal_saves_and_the_resumed_run_is_the_same(self, build, whole, number, step):
-        def kill(event):
-            if event.report.progress.step == step:
-                os.kill(os.getpid(), number)
+    run.run()
+    # of 240 targets: 20 an update to 60, 30 to 120, then 40
+    assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
+    assert run.updates.state.num_rows == 8
 
-        stopped = build(name="stopped", on_event=kill, save_on_signals=True)
-        with pytest.raises(Stopped, match=rf"{number.name} .*step {step}\.") as raised:
-            stopped.run()
-        assert raised.value.signal_number == number
-        resumed = build(name="stopped")
-        assert resumed.updates.progress.step == step
-        resumed.run()
-        assert_same_run(resumed, whole[0])
+
+def test_processes_share_all_rows_evenly(build):
+    with pytest.raises(ConfigError, match=r"batch_growth.* 2 .* 7 "):
+        TrainConfig(batch_size=4, batch_growth=((0.5, 7),)).check_rows(2)
+    build(train={"batch_growth": ((0.5, 6),)}).run()
+    with pytest.raises(ConfigError, match=r"4 processes.*6 rows"):  # of the checkpoint
+        build(24, size=4)
+
+
+def test_patience_ends_a_run_that_gets_no_better(build):
+    patience = {"num_times": 20, "patience": 2}
+    run = build(40, validation=patience, train={"checkpoint_steps": 100})
+    run.validation.best = 0.0  # nothing beats it
+    result = run.run()
+    assert result.stopped_early
+    assert result.progress.step == 4
+    assert run.checkpoints.latest.name == "step-000000004"
 
 
 def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
@@ -196,8 +150,9 @@ def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
     assert changed[6] == {"softmax", "token_encoder", "forward_layers", "backward_layers"}
 
 
-def test_it_is_what_is_validated_and_kept(build, text):
-    plain, averaged = build(30, name="plain"), build(30, train={"ema_decay": 0.99})
+def test_the_average_is_what_is_validated_and_kept(build, text):
+    plain = build(30, name="plain")
+    averaged = build(30, train={"ema_decay": 0.99}, validation={"num_times": 1})
     plain.run()
     result = averaged.run()
     for name, value in plain.updates.model.state_dict().items():  # training itself is the same
@@ -240,41 +195,31 @@ def test_auto_precision_is_decided_once_for_a_run(is_quick, corpus, tmp_path, mo
     assert run(limits=Limits(tokens=200), resume=True) == chosen
 
 
-class TestRunDirectory:
-    def test_a_resumed_run_keeps_its_limit_unless_another_is_given(self, corpus, tmp_path, caplog):
-        run_dir = tmp_path / "other"
+def test_a_resumed_run_keeps_its_limit_unless_another_is_given(corpus, tmp_path, caplog):
+    def run(limits, **options):
+        options = RunOptions(limits=limits, device="cpu", **options)
+        return pretrain(CONFIG, [corpus], tmp_path / "run", options).progress.tokens
 
-        def run(limits, **options):
-            options = RunOptions(limits=limits, device="cpu", **options)
-            return pretrain(CONFIG, [corpus], run_dir, options).progress.tokens
-
-        assert run(SHORT) == 100
-        with caplog.at_level("INFO"):
-            assert run(Limits(), resume=True) == 100
-            assert "--tokens 100" in caplog.text
-            assert run(Limits(tokens=140), resume=True) == 140
-            assert run(Limits(), resume=True) == 140
-
-    def test_a_mistyped_corpus_does_not_take_the_directory(self, corpus, tmp_path):
-        run_dir = tmp_path / "new"
-        options = RunOptions(limits=SHORT, device="cpu")
-        with pytest.raises(FileNotFoundError):
-            pretrain(CONFIG, [tmp_path / "corpsu.txt"], run_dir, options)
-        wrong = dataclasses.replace(options, valid=[tmp_path / "vaild.txt"])
-        with pytest.raises(FileNotFoundError):
-            pretrain(CONFIG, [corpus], run_dir, wrong)
-        assert not run_dir.exists()
-        pretrain(CONFIG, [corpus], run_dir, options)
+    assert run(SHORT) == 100
+    with caplog.at_level("INFO"):
+        assert run(Limits(), resume=True) == 100
+        assert "--tokens 100" in caplog.text
+        assert run(Limits(tokens=140), resume=True) == 140
+        assert run(Limits(), resume=True) == 140
 
 
-def test_a_corpus_smaller_than_a_batch_is_refused_and_does_not_take_the_directory(tmp_path):
+def test_a_wrong_corpus_does_not_take_the_directory(corpus, tmp_path):
+    options, run_dir = RunOptions(limits=SHORT, device="cpu"), tmp_path / "run"
+    with pytest.raises(FileNotFoundError):
+        pretrain(CONFIG, [tmp_path / "corpsu.txt"], run_dir, options)
+    wrong = dataclasses.replace(options, valid=[tmp_path / "vaild.txt"])
+    with pytest.raises(FileNotFoundError):
+        pretrain(CONFIG, [corpus], run_dir, wrong)
+    assert not run_dir.exists()
     small = write_text(tmp_path / "small.txt", [["a", "boat"]] * 8)
-    options = RunOptions(limits=Limits(tokens=4), device="cpu")
-    large = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=64, unroll_steps=20))
-    with pytest.raises(ValueError, match="64 rows x 20"):
-        pretrain(large, [small], tmp_path / "run", options)
-    config = dataclasses.replace(CONFIG, train=TrainConfig(batch_size=1, unroll_steps=2))
-    pretrain(config, [small], tmp_path / "run", options)
+    with pytest.raises(ValueError, match="4 rows x 5"):
+        pretrain(CONFIG, [small], run_dir, options)
+    pretrain(CONFIG, [corpus], run_dir, options)
 
 
 def test_a_few_sentences_are_learned_by_heart(tmp_path):

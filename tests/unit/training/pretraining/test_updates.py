@@ -6,24 +6,22 @@ import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
+from elmokit.kernels import training
 from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.weights.model_dir import PretrainedBiLM
 
-from ....builders.training_models import VOCAB, toy_model, toy_shards
+from ....builders.training_models import VOCAB, toy_config, toy_model
 
 ROWS, STEPS = 4, 6
 
 
-@pytest.fixture(scope="module")
-def shards(tmp_path_factory):
-    return toy_shards(tmp_path_factory.mktemp("shards") / "shards")
-
-
-def windows(shards, model, *, num=1, num_steps=STEPS):
+def windows(text, model, *, num=1):
     """The first windows of the corpus, as tensors."""
     stream = iter(
-        WindowStream(shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=num_steps)
+        WindowStream(text.shards, VOCAB, model.char_vocab, batch_size=ROWS, num_steps=STEPS)
     )
     word_input = model.config.char_cnn is None
     return [
@@ -32,10 +30,9 @@ def windows(shards, model, *, num=1, num_steps=STEPS):
     ]
 
 
-def loss_of(model, *, dropout=0.0, seed=0, num_rows=ROWS, first_row=0):
-    return BiLMLoss(
-        model, model.softmax, dropout=dropout, seed=seed, num_rows=num_rows, first_row=first_row
-    )
+def loss_of(model, *, dropout=0.0, seed=0, **settings):
+    settings = {"dropout": dropout, "seed": seed, "num_rows": ROWS, "first_row": 0} | settings
+    return BiLMLoss(model, model.softmax, **settings)
 
 
 def zeros(model, num_rows=ROWS):
@@ -49,9 +46,9 @@ def rows_of(batch, rows):
 
 
 @pytest.mark.parametrize("word_input", [False, True])
-def test_equals_a_plain_computation(shards, word_input):
+def test_equals_a_plain_computation(text, word_input):
     model = toy_model(word_input=word_input)
-    (batch,) = windows(shards, model)
+    (batch,) = windows(text, model)
     forward, backward, state = loss_of(model)(batch, zeros(model), 0)
     for loss, direction, inputs, targets in (
         (forward, "forward", batch.forward_inputs, batch.forward_targets),
@@ -67,41 +64,64 @@ def test_equals_a_plain_computation(shards, word_input):
         torch.testing.assert_close(state.direction(direction)[1], last[1])
 
 
-class TestRandomness:
+def results_of_two_windows(text):
+    """Losses, state and gradients, where the kernels may be used."""
+    lstm = LSTMConfig(cell_dim=32, projection_dim=12)
+    config, softmax = dataclasses.replace(toy_config(), lstm=lstm), SoftmaxConfig(num_samples=6)
+    model = PretrainedBiLM(config, word_vocab=VOCAB, softmax_config=softmax)
+    model.reset_parameters(torch.Generator().manual_seed(1))
+    loss, state = loss_of(model, dropout=0.2, seed=3), zeros(model)
+    for step, batch in enumerate(windows(text, model, num=2)):
+        forward, backward, state = loss(batch, state, step)
+    (forward + 2 * backward).backward()
+    gradients = {name: parameter.grad for name, parameter in loss.named_parameters()}
+    losses = {"forward": forward.detach(), "backward": backward.detach()}
+    return losses | dataclasses.asdict(state) | gradients
+
+
+def test_with_compiled_kernels_it_is_that_of_pytorch_alone(text, monkeypatch):
+    if training.load_training_kernels() is None:
+        pytest.skip("no C compiler on this machine")
+    ours = results_of_two_windows(text)
+    monkeypatch.setattr(training, "load_training_kernels", lambda: None)
+    without = results_of_two_windows(text)
+    assert any(not torch.equal(ours[name], expected) for name, expected in without.items())
+    for name, expected in without.items():
+        tolerance = 1e-5 * float(expected.abs().max())
+        torch.testing.assert_close(ours[name], expected, rtol=1e-4, atol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_another_step_or_seed_draws_anew(text, dropout):
     """Dropout and candidates are functions of seed and step."""
-
-    def losses(self, shards, *, step, seed=0, dropout=0.3):
-        model = toy_model(softmax=SoftmaxConfig(num_samples=6))
-        (batch,) = windows(shards, model)
-        forward, backward, _ = loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)
-        return forward.item(), backward.item()
-
-    @pytest.mark.parametrize("dropout", [0.0, 0.3])
-    def test_another_step_or_seed_draws_anew(self, shards, dropout):
-        first = self.losses(shards, step=5, dropout=dropout)
-        assert self.losses(shards, step=6, dropout=dropout) != first
-        assert self.losses(shards, step=5, seed=1, dropout=dropout) != first
-
-    def test_two_processes_have_the_loss_of_one(self, shards):
-        """Each has half of the rows and drops what one process would drop there."""
-        model = toy_model()
-        (batch,) = windows(shards, model)
-        start = zeros(model, 2)
-        whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
-        halves = []
-        for first in (0, 2):
-            loss = loss_of(model, dropout=0.3, first_row=first)
-            halves.append(loss(rows_of(batch, slice(first, first + 2)), start, 3))
-        for part in (0, 1):
-            mean = (halves[0][part] + halves[1][part]) / 2
-            torch.testing.assert_close(mean, whole[part])
-        cells = torch.cat([half[2].cell for half in halves], dim=2)
-        torch.testing.assert_close(cells, whole[2].cell)
+    model = toy_model(softmax=SoftmaxConfig(num_samples=6))
+    (batch,) = windows(text, model)
+    losses = {
+        loss_of(model, dropout=dropout, seed=seed)(batch, zeros(model), step)[direction].item()
+        for seed, step in ((0, 5), (0, 6), (1, 5))
+        for direction in (0, 1)
+    }
+    assert len(losses) == 6
 
 
-def test_rows_that_restart_begin_at_the_zero_state(shards):
+def test_two_processes_have_the_loss_of_one(text):
+    """Each has half of the rows and drops what one process would drop there."""
     model = toy_model()
-    first, second = windows(shards, model, num=2)
+    (batch,) = windows(text, model)
+    whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
+    halves = []
+    for first in (0, 2):
+        loss = loss_of(model, dropout=0.3, first_row=first)
+        halves.append(loss(rows_of(batch, slice(first, first + 2)), zeros(model, 2), 3))
+    for part in (0, 1):
+        torch.testing.assert_close((halves[0][part] + halves[1][part]) / 2, whole[part])
+    cells = torch.cat([half[2].cell for half in halves], dim=2)
+    torch.testing.assert_close(cells, whole[2].cell)
+
+
+def test_rows_that_restart_begin_at_the_zero_state(text):
+    model = toy_model()
+    first, second = windows(text, model, num=2)
     _, _, state = loss_of(model)(first, zeros(model), 0)
     restarts = torch.tensor([True, False, True, False])
     restarted = dataclasses.replace(second, restarts=restarts)
@@ -115,10 +135,10 @@ def test_rows_that_restart_begin_at_the_zero_state(shards):
         assert not torch.allclose(value, getattr(carried, name))
 
 
-def test_a_sampled_softmax_can_be_trained_against_all_words(shards):
+def test_a_sampled_softmax_can_be_trained_against_all_words(text):
     settings = SoftmaxConfig(kind="sampled", num_samples=3)
     sampled, full = toy_model(softmax=settings), toy_model()
-    (batch,) = windows(shards, full)
+    (batch,) = windows(text, full)
     loss = loss_of(sampled)
     expected = loss_of(full)(batch, zeros(full), 0)[:2]
     assert (loss(batch, zeros(full), 0)[0] - expected[0]).abs() > 0.01
