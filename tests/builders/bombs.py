@@ -28,7 +28,6 @@ from pyarrow import parquet
 from elmokit.corpus.readers import read_text_lines
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import ElmokitError
-from elmokit.files.arrays import crc32c
 from elmokit.files.text_reader import ReadReport
 from elmokit.weights.model_dir import read_bilm_tf
 from elmokit.weights.readers.contents import Choices
@@ -79,33 +78,8 @@ def table_block(rows: list[tuple[int, bytes, bytes]]) -> bytes:
     return bytes(out) + struct.pack("<2I", 0, 1)
 
 
-def table_of(blocks: list[bytes], listed: list[int]) -> bytes:
-    """Return a table that lists its blocks by number, any of them any number of times."""
-    out = bytearray()
-
-    def add(content: bytes) -> bytes:
-        start, stored = len(out), content + b"\0"
-        out.extend(stored + struct.pack("<I", foreign.masked(crc32c(stored))))
-        return foreign.varint(start) + foreign.varint(len(content))
-
-    handles = [add(block) for block in blocks]
-    last = add(table_block([]))
-    last += add(table_block([(0, b"%08d" % k, handles[at]) for k, at in enumerate(listed)]))
-    return bytes(out) + last.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
-
-
-def variable(*shape: int) -> bytes:
-    """Return the entry of zeros at the beginning of the data."""
-    dims = b"".join(foreign.field(2, foreign.field(1, size)) for size in shape)
-    num_bytes = 4 * math.prod(shape)
-    entry = foreign.field(1, 1) + foreign.field(2, dims) + foreign.field(5, num_bytes)
-    return entry + foreign.field(6, foreign.masked(crc32c(bytes(num_bytes))), fixed32=True)
-
-
-EIGHT = variable(8)
-
-
 HEADER = (0, b"", foreign.field(1, 1))
+EIGHT = foreign.tensor_entry(1, (8,), bytes(32))
 
 
 def tensorflow(index: Callable[[], bytes]) -> Callable[[Path], None]:
@@ -120,21 +94,25 @@ def tensorflow(index: Callable[[], bytes]) -> Callable[[Path], None]:
 def shared_prefixes(length: int, num_keys: int) -> bytes:
     rows = [HEADER, (0, b"k" * length, EIGHT)]
     rows += [(length, b"%06d" % number, EIGHT) for number in range(num_keys)]
-    return table_of([table_block(rows)], [0])
+    return foreign.table_of([table_block(rows)], [(b"", 0)])
 
 
 def listed_often(times: int) -> bytes:
     rows = [(0, b"%06d" % number, EIGHT) for number in range(20_000)]
-    return table_of([table_block([HEADER]), table_block(rows)], [0] + [1] * times)
+    index = [(b"%08d" % number, min(number, 1)) for number in range(times + 1)]
+    return foreign.table_of([table_block([HEADER]), table_block(rows)], index)
 
 
 def one_region() -> bytes:
     """Variables of 90 layers, all of them the same bytes."""
-    entries = {name: variable(*shape) for name, shape in SHAPES.items()}
-    for name, shape in CELL_SHAPES.items():
-        entries |= dict.fromkeys([cell + name for cell in cells()], variable(*shape))
-    rows = [(foreign.variable_name(name).encode(), entry) for name, entry in entries.items()]
-    return table_of([table_block([HEADER, *((0, *row) for row in sorted(rows))])], [0])
+    entries = {
+        name: foreign.tensor_entry(1, shape, bytes(4 * math.prod(shape)))
+        for name, shape in {**SHAPES, **CELL_SHAPES}.items()
+    }
+    for name in CELL_SHAPES:
+        entries |= dict.fromkeys([cell + name for cell in cells()], entries.pop(name))
+    rows = [(0, foreign.variable_name(name).encode(), entry) for name, entry in entries.items()]
+    return foreign.table_of([table_block([HEADER, *sorted(rows)])], [(b"", 0)])
 
 
 # --- PyTorch

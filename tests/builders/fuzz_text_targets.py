@@ -1,9 +1,12 @@
 """What users give elmokit to read, for `damaged_files`: text, labels, vocabularies, settings."""
 
+import csv
 import gzip
+import io
 import json
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,6 @@ import numpy as np
 from elmokit.config import apply_overrides
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.numbered_lines import NumberedLines
-from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.trace import tokenize
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
@@ -36,21 +38,16 @@ HOSTILE = (
     "e\u0301 ㅋㅋㅋㅋ \u1100\u1161\u11a8 \ufeffx\u200by "
     "\U0001f469\u200d\U0001f4bb ｆｕｌｌ −1\t2\r\n"
 )
-ROWS = {
-    "columns.conll": "Mina NNP B-PER\nKim NNP I-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n",
-    "tabs.conll": "Mina\tB-PER\nKim\tI-PER\n\n서울\tB-LOC\n은\tO\n",
-    "treebank.conllu": "# text = 강이\n1\t강이\t강+이\tNOUN\tncn+jcs\t_\t0\t_\t_\t_\n"
-    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\t길다\t길+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n",
-    "coref.conll": "#begin document (GUM_news_a); part 000\n"
-    + "".join(
-        f"GUM_news_a\t0\t{n}\t{word}" + "\t-" * 5 + f"\tAnn\t-\t{mark}\n"
-        for n, (word, mark) in enumerate((("Mina", "(4"), ("Kim", "4)"), ("her", "(4)|(7)")))
-    )
-    + "\n#end document\n",
-    "trees.txt": "(3 (2 It) (4 (2 really) (3 shines)))\n(0 (1 bad) (2 .))\n",
-}
+TREEBANK = (
+    "# text = 강이\n1\t강이\t강+이\tNOUN\tncn+jcs\t_\t0\t_\t_\t_\n"
+    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\t길다\t길+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
+)
+COREFERENCE = "".join(
+    f"GUM_news_a\t0\t{n}\t{word}" + "\t-" * 5 + f"\tAnn\t-\t{mark}\n"
+    for n, (word, mark) in enumerate((("Mina", "(4"), ("Kim", "4)"), ("her", "(4)|(7)")))
+)
 TABLES = {
-    "labels": [{"text": "비가 온다.", "label": "1"}, {"text": 'a, "b"', "label": "0"}],
+    "text": [{"text": "비가 온다.", "label": "1"}, {"text": 'a, "b"', "label": "0"}],
     "pairs": [
         {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": "contradiction"},
         {"premise": "a", "hypothesis": "b", "label": "neutral"},
@@ -82,29 +79,32 @@ OVERRIDES = (
 
 
 def _file(name: str, content: str | bytes, read: Callable[[Path], object], kind: str = "") -> Make:
+    """A file, which is read to its end where `read` gives it bit by bit."""
+
     def make(folder: Path) -> Target:
         path = folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return Target(kind or name, folder, lambda: read(path))
+
+        def read_all() -> None:
+            content = read(path)
+            for _ in content if isinstance(content, Iterator) else ():
+                pass
+
+        return Target(kind or name, folder, read_all)
 
     return make
-
-
-def _all(read: Callable[[Path], Iterable[object]]) -> Callable[[Path], object]:
-    return lambda path: [None for _ in read(path)]
 
 
 def _lines(*objects: object) -> str:
     return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in objects)
 
 
-def _table(rows: list[dict[str, str]], separator: str) -> str:
-    quoted = [['"' + value.replace('"', '""') + '"' for value in row.values()] for row in rows]
-    lines = [
-        list(rows[0]),
-        *([list(row.values()) for row in rows] if separator == "\t" else quoted),
-    ]
-    return "".join(separator.join(line) + "\n" for line in lines)
+def _table(rows: list[dict[str, str]], dialect: str) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), dialect=dialect, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
 
 
 def fasttext_model() -> bytes:
@@ -121,17 +121,8 @@ def fasttext_model() -> bytes:
     ))  # fmt: skip
 
 
-def _read_labels(path: Path) -> Iterable[object]:
-    return read_labeled_texts(path, str.split)
-
-
-def _read_pairs(path: Path) -> Iterable[object]:
-    return read_labeled_texts(path, str.split, texts=(("premise",), ("hypothesis",)))
-
-
-def _read_corpus(path: Path) -> None:
-    for _ in read_sentences([path], build_tokenizer(TokenizerConfig(name="simple"))):
-        pass
+def _read_corpus(path: Path) -> object:
+    return read_sentences([path], build_tokenizer(TokenizerConfig(name="simple")))
 
 
 def _read_numbered(path: Path) -> None:
@@ -176,15 +167,9 @@ def _override(path: Path) -> None:
     finetune_config(overrides=[one for one in overrides if not one.startswith("model")])
 
 
-def _read_padded(path: Path) -> None:
-    if not read_vectors(path).words:
-        raise FormatError(f"{path}: none")
-
-
 TEXT_TARGETS: dict[str, Make] = {
     "corpus-txt": _file("corpus.txt", HOSTILE, _read_corpus),
-    "corpus-jsonl": _file("corpus.jsonl", _lines(*({"text": one} for one in ("a b", "강 가"))),
-                          _read_corpus),
+    "corpus-jsonl": _file("corpus.jsonl", _lines({"text": "a b"}, {"text": "강 가"}), _read_corpus),
     "corpus-gz": _file("corpus.txt.gz", gzip.compress(HOSTILE.encode()), _read_corpus),
     "numbered": _file("lines.txt", HOSTILE, _read_numbered),
     "tokens-simple": tokens("simple"), "tokens-english": tokens("english"),
@@ -192,30 +177,38 @@ TEXT_TARGETS: dict[str, Make] = {
     "vocab": _file("vocab.txt", "<S>\n</S>\n<UNK>\nthe\n강\nbank\n", _read_vocab),
     "recipe": _file("recipe.toml", RECIPE, _read_recipe),
     "overrides": _file("overrides", OVERRIDES, _override),
-    "fasttext": _file("fasttext.bin", fasttext_model(), _read_padded),
-    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), _read_padded),
-    "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", _read_padded),
-    "columns": _file("a.conll", ROWS["columns.conll"], _all(read_columns), "columns"),
-    "columns-iob1": _file("a.conll", ROWS["tabs.conll"],
-                          _all(lambda path: read_columns(path, spaces="drop")),
-                          "iob1"),
-    "treebank": _file("a.conllu", ROWS["treebank.conllu"], _all(read_conllu)),
-    "morphemes": _file("a.conllu", ROWS["treebank.conllu"], _all(read_morphemes), "morphemes"),
-    "coref": _file("a.conll", ROWS["coref.conll"], _all(read_coreference), "coref"),
-    "trees": _file("a.txt", ROWS["trees.txt"],
-                   _all(lambda path: read_sentiment_trees(path, min_phrase_tokens=1)), "trees"),
-    "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), _all(read_propbank), "roles"),
-    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), _all(read_wic), "wic"),
-    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), _all(read_kobest_wic), "kobest"),
-    "squad": _file("a.json", json.dumps(QUESTIONS), _all(read_squad), "squad"),
-    **{
-        f"{kind}-{suffix}": _file(
-            f"a.{suffix}",
-            _lines(*rows) if separator is None else _table(rows, separator),
-            _all(read), f"{kind}-{suffix}",
-        )
-        for kind, read, rows in (("text", _read_labels, TABLES["labels"]),
-                                 ("pairs", _read_pairs, TABLES["pairs"]))
-        for suffix, separator in (("jsonl", None), ("tsv", "\t"), ("csv", ","))
-    },
+    "fasttext": _file("fasttext.bin", fasttext_model(), read_vectors),
+    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), read_vectors),
+    "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", read_vectors),
+    "columns": _file(
+        "a.conll", "Mina NNP B-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n", read_columns,
+        "columns",
+    ),
+    "columns-iob1": _file(
+        "a.conll", "Mina\tB-PER\nKim\tI-PER\n\n서울\tB-LOC\n은\tO\n",
+        partial(read_columns, spaces="drop"), "iob1",
+    ),
+    "treebank": _file("a.conllu", TREEBANK, read_conllu),
+    "morphemes": _file("a.conllu", TREEBANK, read_morphemes, "morphemes"),
+    "coref": _file(
+        "a.conll", f"#begin document (GUM_news_a); part 000\n{COREFERENCE}\n#end document\n",
+        read_coreference, "coref",
+    ),
+    "trees": _file(
+        "a.txt", "(3 (2 It) (4 (2 really) (3 shines)))\n(0 (1 bad) (2 .))\n",
+        partial(read_sentiment_trees, min_phrase_tokens=1), "trees",
+    ),
+    "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), read_propbank, "roles"),
+    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), read_wic, "wic"),
+    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), read_kobest_wic, "kobest"),
+    "squad": _file("a.json", json.dumps(QUESTIONS), read_squad, "squad"),
 }  # fmt: skip
+for kind, texts in (("text", (("text",),)), ("pairs", (("premise",), ("hypothesis",)))):
+    read_table = partial(read_labeled_texts, tokenize=str.split, texts=texts)
+    for suffix, content in (
+        ("jsonl", _lines(*TABLES[kind])),
+        ("tsv", _table(TABLES[kind], "excel-tab")),
+        ("csv", _table(TABLES[kind], "excel")),
+    ):
+        name = f"{kind}-{suffix}"
+        TEXT_TARGETS[name] = _file(f"a.{suffix}", content, read_table, name)

@@ -4,12 +4,13 @@
 writes the same bits everywhere, and the SHA-256 of every tensor is checked.
 """
 
-import importlib.util
 import json
 import os
+import runpy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -21,16 +22,10 @@ from elmokit.bilm.bilm import BiLM, BiLMState
 FIXTURES = Path(__file__).parent / "fixtures"
 
 STORED = (
-    "edge_stateless",
-    "edge_stateful",
-    "variant_noskip",
-    "variant_tanh_nohighway",
-    "variant_noclip_1layer",
-    "variant_3layer_highway3",
-    "variant_nocnnproj",
-    "variant_noproj",
+    "edge_stateless", "edge_stateful", "variant_noskip", "variant_tanh_nohighway",
+    "variant_noclip_1layer", "variant_3layer_highway3", "variant_nocnnproj", "variant_noproj",
     "variant_maxchars20",
-)
+)  # fmt: skip
 SEEDED = ("small_seeded", "small_stateful_seeded")
 HEAVY = "original_seeded"
 SHARED = ("fixture_allennlp", "fixture_bilm_tf")
@@ -127,7 +122,9 @@ def generate_weights(directory: Path, path: Path) -> None:
     """Write the weights of a seeded case and check every tensor's SHA-256."""
     seed = json.loads((directory / "weights_seed.json").read_text())
     options = json.loads((directory / "options.json").read_text())
-    sums = _generator().write(options, seed["seed"], path, seed["lstm_gain"], seed["proj_gain"])
+    sums = weight_generator().write(
+        options, seed["seed"], path, seed["lstm_gain"], seed["proj_gain"]
+    )
     assert sums == seed["sha256_float32"]
 
 
@@ -164,11 +161,8 @@ def rows_for(model: BiLM, state: BiLMState | None, num_rows: int) -> BiLMState:
     """Return ``state`` with at least ``num_rows`` rows; new ones start at zero."""
     if state is None:
         return BiLMState.zeros(model.config.lstm, num_rows)
-    missing = num_rows - state.num_rows
-    if missing <= 0:
-        return state
-    fresh = BiLMState.zeros(model.config.lstm, missing)
-    return join_rows(state, fresh)
+    missing = max(0, num_rows - state.num_rows)
+    return join_rows(state, BiLMState.zeros(model.config.lstm, missing))
 
 
 def keep_other_rows(before: BiLMState, after: BiLMState) -> BiLMState:
@@ -201,9 +195,15 @@ def read_datasets(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
+def assert_same_bits(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> None:
+    """Compare names, types and bytes of arrays."""
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        assert array.dtype == after[name].dtype
+        assert array.tobytes() == after[name].tobytes(), name
+
+
 @cache
-def _generator():
-    spec = importlib.util.spec_from_file_location("gen_weights", FIXTURES / "gen_weights.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def weight_generator():
+    """Return the module `gen_weights`."""
+    return SimpleNamespace(**runpy.run_path(str(FIXTURES / "gen_weights.py")))
