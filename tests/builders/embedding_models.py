@@ -35,11 +35,10 @@ def toy_model(
 
     It reads word ids with ``words``, and has a vocabulary with ``vocab`` or ``words``.
     """
+    cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1)
     config = BiLMConfig(
         char_vocab=CharVocabConfig(max_characters=16),
-        char_cnn=None
-        if words
-        else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1),
+        char_cnn=None if words else cnn,
         num_words=len(WORDS) + 3 if words else None,
         lstm=LSTMConfig(num_layers=num_layers, cell_dim=cell_dim, projection_dim=projection_dim),
     )

@@ -78,21 +78,23 @@ OVERRIDES = (
 )
 
 
-def _file(name: str, content: str | bytes, read: Callable[[Path], object], kind: str = "") -> Make:
+def text_file(
+    folder: Path, *, name: str, content: str | bytes, read: Callable[[Path], object], kind: str = ""
+) -> Target:
     """A file, which is read to its end where `read` gives it bit by bit."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
-    def make(folder: Path) -> Target:
-        path = folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    def read_all() -> None:
+        content = read(path)
+        for _ in content if isinstance(content, Iterator) else ():
+            pass
 
-        def read_all() -> None:
-            content = read(path)
-            for _ in content if isinstance(content, Iterator) else ():
-                pass
+    return Target(kind or name, folder, read_all)
 
-        return Target(kind or name, folder, read_all)
 
-    return make
+def _file(name: str, content: str | bytes, read: Callable[[Path], object], kind: str = "") -> Make:
+    return partial(text_file, name=name, content=content, read=read, kind=kind)
 
 
 def _lines(*objects: object) -> str:
@@ -132,22 +134,18 @@ def _read_numbered(path: Path) -> None:
     lines.sha256()
 
 
-def tokens(name: str) -> Make:
+def tokens(folder: Path, *, name: str) -> Target:
     """Each line through a tokenizer and back to its place in the text."""
+    model = toy_model(tokenizer=TokenizerConfig(name=name))
 
-    def make(folder: Path) -> Target:
-        model = toy_model(tokenizer=TokenizerConfig(name=name))
+    def read(path: Path) -> None:
+        for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
+            line = text_of_line(raw, path, number, reason="")
+            for token in tokenize(model, line).tokens:
+                if token.start is not None and not 0 <= token.start <= (token.end or 0):
+                    raise AssertionError(f"{token} has no place")
 
-        def read(path: Path) -> None:
-            for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
-                line = text_of_line(raw, path, number, reason="")
-                for token in tokenize(model, line).tokens:
-                    if token.start is not None and not 0 <= token.start <= (token.end or 0):
-                        raise AssertionError(f"{token} has no place")
-
-        return _file("text.txt", HOSTILE, read, f"tokens-{name}")(folder)
-
-    return make
+    return text_file(folder, name="text.txt", content=HOSTILE, read=read, kind=f"tokens-{name}")
 
 
 def _read_vocab(path: Path) -> None:
@@ -172,8 +170,7 @@ TEXT_TARGETS: dict[str, Make] = {
     "corpus-jsonl": _file("corpus.jsonl", _lines({"text": "a b"}, {"text": "강 가"}), _read_corpus),
     "corpus-gz": _file("corpus.txt.gz", gzip.compress(HOSTILE.encode()), _read_corpus),
     "numbered": _file("lines.txt", HOSTILE, _read_numbered),
-    "tokens-simple": tokens("simple"), "tokens-english": tokens("english"),
-    "tokens-korean": tokens("korean"),
+    **{f"tokens-{name}": partial(tokens, name=name) for name in ("simple", "english", "korean")},
     "vocab": _file("vocab.txt", "<S>\n</S>\n<UNK>\nthe\n강\nbank\n", _read_vocab),
     "recipe": _file("recipe.toml", RECIPE, _read_recipe),
     "overrides": _file("overrides", OVERRIDES, _override),

@@ -15,15 +15,17 @@ from elmokit.weights.model_dir import PretrainedBiLM
 FULL_SOFTMAX = SoftmaxConfig(kind="full")
 WORDS = ["the", "river", "bank", "money", "boat", "is", "a", "of", "을", "강"]
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", *WORDS])
+NUM_WORDS = len(VOCAB)
 
 
-def toy_config(*, word_input: bool = False, num_words: int = len(VOCAB), **settings) -> BiLMConfig:
+def toy_config(
+    *, word_input=False, num_words: int = NUM_WORDS, max_characters=14, **settings
+) -> BiLMConfig:
     """A biLM of a few hundred parameters whose clips act; dropout only if asked for."""
+    cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 6)), num_highway=1)
     return BiLMConfig(
-        char_vocab=CharVocabConfig(max_characters=14),
-        char_cnn=None
-        if word_input
-        else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 6)), num_highway=1),
+        char_vocab=CharVocabConfig(max_characters=max_characters),
+        char_cnn=None if word_input else cnn,
         num_words=num_words if word_input else None,
         lstm=LSTMConfig(cell_dim=10, projection_dim=5, cell_clip=0.8, projection_clip=0.3),
         **{"dropout": 0.0, **settings},
@@ -35,13 +37,14 @@ def toy_model(
     vocab: WordVocab | None = VOCAB,
     softmax: SoftmaxConfig | None = FULL_SOFTMAX,
     word_input: bool = False,
+    max_characters: int = 14,
     gain: float = 2.0,
     **settings,
 ) -> PretrainedBiLM:
     """A model with random weights large enough that layers and directions differ clearly."""
     num_words = len(VOCAB) if vocab is None else len(vocab)
     model = PretrainedBiLM(
-        toy_config(word_input=word_input, num_words=num_words),
+        toy_config(word_input=word_input, num_words=num_words, max_characters=max_characters),
         word_vocab=vocab,
         softmax_config=softmax,
         **settings,

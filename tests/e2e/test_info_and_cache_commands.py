@@ -94,7 +94,7 @@ def test_of_several_those_that_can_be_described_are(folder, order):
 
 
 @pytest.fixture
-def cache(self, tmp_path, monkeypatch):
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     native = tmp_path / "elmokit" / "native"
     native.mkdir(parents=True)
@@ -104,7 +104,7 @@ def cache(self, tmp_path, monkeypatch):
     return tmp_path / "elmokit"
 
 
-def test_sizes_are_shown_and_only_our_entries_cleared(self, cache):
+def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     found = json.loads(elmokit("cache", "--json").stdout)
     assert found["kernels"] == {
         "path": str(cache / "native"), "entries": 1, "bytes": 5, "limit_bytes": None

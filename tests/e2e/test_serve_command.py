@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import pytest
 from elmokit.embed.embedder import Embedder
 
 from ..builders.command_line import start_elmokit
-from ..builders.live_server import until
+from ..builders.live_server import is_listening, until
 
 pytestmark = pytest.mark.e2e
 
@@ -119,16 +118,11 @@ def test_a_second_signal_ends_it_at_once(shared):
         "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
         "elmokit.web.api.computations.Embedding.compute = compute\n",
     )  # fmt: skip
-
-    def has_stopped_listening():
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", urlsplit(url).port)) != 0
-
     with process, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(ask, f"{url}embed", {"inputs": "I sat"})
         assert process.stdout.readline() == "computing\n"
         process.send_signal(signal.SIGINT)
-        until(has_stopped_listening)
+        until(lambda: not is_listening(urlsplit(url).port))
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 128 + signal.SIGINT
         assert process.stderr.read() == ""

@@ -11,6 +11,9 @@ import pytest
 import torch
 
 import elmokit
+from elmokit.bilm.softmax import Candidates, SampledSoftmax
+
+from ..builders.command_line import elmokit as run_elmokit
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "src" / "elmokit" / "data"
@@ -54,8 +57,6 @@ def second_draw(model):
 
 
 def test_training_has_the_same_losses_as_pretrain(one_file, tmp_path):
-    from ..builders.command_line import elmokit as run_elmokit
-
     text = tmp_path / "text.txt"
     lines = (DATA / "demo" / "en.txt").read_text(encoding="utf-8").splitlines()
     text.write_text("\n".join(lines[:400]) + "\n", encoding="utf-8")
@@ -87,8 +88,6 @@ def test_training_has_the_same_losses_as_pretrain(one_file, tmp_path):
 
 
 def test_the_sampled_loss_is_that_of_the_library(one_file):
-    from elmokit.bilm.softmax import Candidates, SampledSoftmax
-
     generator = torch.Generator().manual_seed(1)
     softmax = SampledSoftmax(200, 8, num_samples=20)
     softmax.reset_parameters(generator)

@@ -7,6 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.softmax import Candidates, SampledSoftmax
+from elmokit.corpus.shards import write_shards
+from elmokit.corpus.stream import WindowStream
+from elmokit.training.loop import StepResult, train
+from elmokit.training.optimizers import OptimizerConfig
+from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.training.schedules import Budget, ScheduleConfig
+from elmokit.weights.model_dir import read_bilm_tf
+
 CASE = Path(__file__).parent / "fixtures" / "train_tiny"
 
 
@@ -17,15 +27,6 @@ def expected():
 
 def run_training(num_steps, dtype=torch.float32):
     """Train on data.txt as the original did; return the model and the reports."""
-    from elmokit.bilm.bilm import BiLMState
-    from elmokit.corpus.shards import write_shards
-    from elmokit.corpus.stream import WindowStream
-    from elmokit.training.loop import StepResult, train
-    from elmokit.training.optimizers import OptimizerConfig
-    from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
-    from elmokit.training.schedules import Budget, ScheduleConfig
-    from elmokit.weights.model_dir import read_bilm_tf
-
     model = read_bilm_tf(
         CASE / "options.json",
         CASE / "weights_init.hdf5",
@@ -93,8 +94,6 @@ def test_the_gradient_norm_is_that_of_the_dense_gradients(twenty_steps, expected
 
 def differences(model, num_steps):
     """Absolute difference of every weight to the original's after so many steps, by dataset."""
-    from elmokit.weights.model_dir import read_bilm_tf
-
     path = CASE / f"weights_after_{num_steps}.hdf5"
     theirs = read_bilm_tf(
         CASE / "options.json", path, vocab=CASE / "vocab.txt", softmax=path
@@ -156,8 +155,6 @@ def test_the_carried_state_after_20_steps_equals_the_original(
 
 
 def test_sampled_softmax_equals_the_original():
-    from elmokit.bilm.softmax import Candidates, SampledSoftmax
-
     case = {
         key: torch.from_numpy(value) for key, value in np.load(CASE / "sampled_softmax.npz").items()
     }

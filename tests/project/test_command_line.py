@@ -9,7 +9,8 @@ import pytest
 import typer
 
 from elmokit.cli import _MODULES, COMMANDS, app, commands
-from elmokit.errors import SEEDS
+from elmokit.cli.options import columns_of
+from elmokit.errors import SEEDS, InputError
 
 
 def python(code):
@@ -74,8 +75,5 @@ def test_every_command_knows_debug_and_json_and_explains_its_options():
 
 @pytest.mark.parametrize("text", ["2,3", "word=two", "word=0", "words=2", ""])
 def test_columns_that_are_not_named_by_number_are_refused(text):
-    from elmokit.cli.options import columns_of
-    from elmokit.errors import InputError
-
     with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
         columns_of(text)

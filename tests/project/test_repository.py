@@ -9,6 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import elmokit
+from elmokit.config import apply_overrides, from_dict, to_dict
+from elmokit.errors import ConfigError
+from elmokit.training.pretraining import presets
+from elmokit.training.pretraining.run import PretrainConfig
+
 MAX_BYTES = 2 * 1024 * 1024
 # Put together here, so that this file does not find itself.
 MACHINE_PATH = re.compile(
@@ -112,8 +118,6 @@ def test_public_names_are_there_for_python_and_for_readers():
     """The TYPE_CHECKING block, the table of modules and __all__ are three views of one list."""
     import ast
 
-    import elmokit
-
     for name in elmokit.__all__:
         assert getattr(elmokit, name) is not None
     with pytest.raises(AttributeError, match="'Elmo'"):
@@ -133,8 +137,6 @@ def test_public_names_are_there_for_python_and_for_readers():
 def test_annotations_are_checked_while_testing():
     """jaxtyping's import hook is in place, also in the worker processes of pytest-xdist."""
     import jaxtyping
-
-    from elmokit.config import apply_overrides
 
     with pytest.raises(jaxtyping.TypeCheckError):
         apply_overrides({}, 3)  # type: ignore[arg-type]
@@ -159,11 +161,6 @@ def test_the_tools_find_nothing(repository_dir, command):
 
 @pytest.mark.parametrize("kind", ["pretrain", "finetune"])
 def test_every_preset_and_recipe_is_a_configuration(repository_dir, kind, tmp_path):
-    from elmokit.config import from_dict, to_dict
-    from elmokit.errors import ConfigError
-    from elmokit.training.pretraining import presets
-    from elmokit.training.pretraining.run import PretrainConfig
-
     build = presets.pretrain_config if kind == "pretrain" else presets.finetune_config
     recipes = sorted((repository_dir / "recipes" / kind).glob("*.toml"))
     assert recipes

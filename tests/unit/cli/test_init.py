@@ -8,13 +8,14 @@ from typing import Literal
 import pytest
 from typer.testing import CliRunner
 
+import elmokit
+from elmokit import cli
 from elmokit.errors import InputError, MissingExtraError, Stopped
 
 
 @pytest.fixture
 def run(monkeypatch):
     """Run the command line with a stand-in for `elmokit demo`, which ends with `error`."""
-    from elmokit import cli
 
     def run(*arguments, error=None):
         def demo(kind: str, *, layers: int = 3, color: Literal["red", "blue"] = "red") -> None:
@@ -94,6 +95,4 @@ def test_debug_works_before_and_after_the_command(run, arguments):
 
 
 def test_version(run):
-    import elmokit
-
     assert run("--version").stdout == f"elmokit {elmokit.__version__}\n"

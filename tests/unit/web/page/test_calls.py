@@ -14,7 +14,7 @@ from elmokit.web.page.export import page_files
 from elmokit.web.page.models import STATIC, ExploredModel
 from elmokit.web.server import RequestError
 
-from ....builders.live_page import served_page
+from ....builders.live_server import served_page
 from ....builders.training_models import lexicon_model, random_sentences, toy_model, write_text
 
 WORDS = next(sentence for sentence in random_sentences(20) if len(sentence) > 3)
