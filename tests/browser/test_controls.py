@@ -350,9 +350,8 @@ def use_tasks(page, panel, language):
     menu, other = panel.locator("select").first, panel.locator("input")
     if panel.locator("select").count() == 2:  # no server: prepared answers
         texts, answer = panel.locator("select").nth(1), panel.locator(".result")
-        menu.select_option(f"ner-{language}")
-        changes(answer, lambda: menu.select_option(f"pos-{language}"))
-        list(use_menu(texts, answer))
+        assert len(list(use_menu(menu, answer))) >= 2
+        assert len(list(use_menu(texts, answer))) >= 2
         return
     menu.select_option("nli")
     expect(panel.locator(".note[role=status]")).to_be_visible()  # it reads two texts

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import cache
 
 import pytest
 
@@ -15,16 +16,14 @@ SETTLED = """(count) => document.querySelectorAll("#sentence-notes").length === 
 @pytest.fixture(scope="module")
 def pages(shared_browser_page, exported_site, show):
     """One page a language, with every panel computed."""
-    opened = {}
 
+    @cache
     def page_of(language):
-        if language not in opened:
-            page = shared_browser_page(exported_site, locale=language)
-            page.wait_for_selector("#follow .flow")
-            for panel, content in PANELS.items():
-                show(page, panel, content)
-            opened[language] = page
-        return opened[language]
+        page = shared_browser_page(exported_site, locale=language)
+        page.wait_for_selector("#follow .flow")
+        for panel, content in PANELS.items():
+            show(page, panel, content)
+        return page
 
     return page_of
 

@@ -4,6 +4,7 @@ import gzip
 import tempfile
 import unicodedata
 from dataclasses import asdict, is_dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -107,12 +108,13 @@ def load_exported(folder):
 
 def caller(open_page, site):
     """Return a function that calls a method of a model; every model has a page of its own."""
-    pages = {}
+
+    @cache
+    def page_of(name):
+        return open_page(site + "blank.html")
 
     def call(name, method, *args, code=CALL):
-        if name not in pages:
-            pages[name] = open_page(site + "blank.html")
-        return pages[name].evaluate(code, [name, method, list(args)])
+        return page_of(name).evaluate(code, [name, method, list(args)])
 
     return call
 

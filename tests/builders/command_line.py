@@ -68,6 +68,12 @@ def start_python(code, *arguments, **options):
     )
 
 
+def run_python(code, *arguments, **options):
+    """Run a program in a new process of this Python; return it, with what it wrote, at its end."""
+    words = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, **options)
+
+
 def free_port():
     """Return a port of this machine on which nothing listens; another process may take it."""
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -23,13 +23,7 @@ WORDS = ["I", "sat", "by", "the", "bank", "of", "a", "river", "배", "를", "타
 
 
 def toy_model(
-    *,
-    num_layers: int = 2,
-    cell_dim: int = 24,
-    projection_dim: int = 8,
-    words: bool = False,
-    vocab: bool = False,
-    **settings,
+    *, num_layers=2, cell_dim=24, projection_dim=8, words=False, vocab=False, **settings
 ) -> PretrainedBiLM:
     """A model with random weights of realistic scale.
 
@@ -61,9 +55,7 @@ def random_sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[li
     ]
 
 
-def plain_layers(
-    model: PretrainedBiLM, sentences: list[list[str]], *, state: BiLMState | None = None
-) -> tuple[list[np.ndarray], BiLMState]:
+def plain_layers(model, sentences, *, state=None) -> tuple[list[np.ndarray], BiLMState]:
     """The answer of the plain network: (L, W, 2D) for each sentence, and the state."""
     with torch.inference_mode():
         out = model(model.encode(sentences), state=state)
@@ -76,9 +68,7 @@ def network_of(model: PretrainedBiLM, precision="fp32"):
     return build_network(model.config, model.arrays(), precision=precision, device="cpu")
 
 
-def run_engine(
-    model: PretrainedBiLM, sentences: list[list[str]], *, precision="fp32", state=None, **options
-):
+def run_engine(model, sentences, *, precision="fp32", state=None, **options):
     """The answer of the engine, with the state of the modules."""
     tokens = find_distinct_tokens(sentences)
     engine = Engine(network_of(model, precision))

@@ -106,9 +106,7 @@ def field(number: int, value: int | bytes, *, fixed32: bool = False) -> bytes:
 _TYPES = {"f4": 1, "f8": 2, "i4": 3, "i8": 9, "f2": 19}
 
 
-def write_bundle(
-    prefix: Path, variables: Arrays, *, num_shards: int = 1, big_endian: bool = False
-) -> None:
+def write_bundle(prefix: Path, variables: Arrays, *, num_shards=1, big_endian=False) -> None:
     """Write a checkpoint of version 2, its tensors dealt out over the data files."""
     shards = [bytearray() for _ in range(num_shards)]
     header = field(1, num_shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, 1))
@@ -137,9 +135,7 @@ def variable_name(name: str) -> str:
     return f"lm/{name}"
 
 
-def write_checkpoint(
-    folder: Path, arrays: Arrays, options: Mapping[str, Any], *, words: int = 0, **settings: Any
-) -> Path:
+def write_checkpoint(folder: Path, arrays: Arrays, options, *, words=0, **settings) -> Path:
     """Write a run of the original's trainer: variables, slots, the step, options, vocabulary."""
     arrays = dict(arrays)
     folder.mkdir(parents=True, exist_ok=True)
@@ -240,14 +236,7 @@ def task_state(elmos: Mapping[str, Arrays], mixes: list[tuple[list[float], float
     return state
 
 
-def write_archive(
-    path: Path,
-    state: Mapping[str, torch.Tensor],
-    *,
-    embedder: Mapping[str, Any] | None = None,
-    files: Mapping[str, bytes] | None = None,
-    legacy: bool = True,
-) -> Path:
+def write_archive(path: Path, state, *, embedder=None, files=None, legacy=True) -> Path:
     """Write a ``model.tar.gz`` of AllenNLP."""
     tables = {"type": "elmo_token_embedder", "options_file": "/x/options.json", **(embedder or {})}
     config = {
@@ -274,9 +263,7 @@ def write_archive(
 # --- ELMoForManyLangs
 
 
-def write_many_langs(
-    folder: Path, arrays: Arrays, options: Mapping[str, Any], *, legacy: bool = False
-) -> dict[str, Any]:
+def write_many_langs(folder: Path, arrays: Arrays, options, *, legacy=False) -> dict[str, Any]:
     """Write a model: LSTMs of the original's arrays, and a token embedder drawn at random.
 
     Returns the lists and arrays of the token embedder, for an independent computation.

@@ -32,35 +32,20 @@ SHARED = ("fixture_allennlp", "fixture_bilm_tf")
 """Public test fixtures of the references, which are not copied into this repository."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One folder of inputs and reference outputs."""
 
     directory: Path
+    sentences: list[list[str]]
+    batches: list[list[int]]
+    is_stateful: bool
+    tolerance: np.ndarray
+    state_tolerance: float
 
     @property
     def options_path(self) -> Path:
         return self.directory / "options.json"
-
-    @cached_property
-    def sentences(self) -> list[list[str]]:
-        return self._json("sentences.json")
-
-    @property
-    def batches(self) -> list[list[int]]:
-        return self._json("batches.json")["batches"]
-
-    @property
-    def is_stateful(self) -> bool:
-        return self._json("batches.json")["mode"] == "stateful"
-
-    @property
-    def tolerance(self) -> np.ndarray:
-        return np.array(self._json("tolerance.json")["atol_per_layer"])
-
-    @property
-    def state_tolerance(self) -> float:
-        return self._json("tolerance.json")["state_atol"] or self.tolerance.max()
 
     @cached_property
     def expected(self) -> dict[str, np.ndarray]:
@@ -96,15 +81,20 @@ class Case:
             generate_weights(self.directory, path)
         return path
 
-    def _json(self, name: str):
-        return json.loads((self.directory / name).read_text())
-
 
 def case(name: str) -> Case:
     """Return a case of this repository, or skip where it lies outside and is absent."""
-    if name not in SHARED:
-        return Case(FIXTURES / name)
-    return Case(shared_oracles(name))
+    directory = shared_oracles(name) if name in SHARED else FIXTURES / name
+    sentences, batches, tolerance = (
+        json.loads((directory / f"{one}.json").read_text())
+        for one in ("sentences", "batches", "tolerance")
+    )
+    of_layers = np.array(tolerance["atol_per_layer"])
+    return Case(
+        directory=directory, sentences=sentences, batches=batches["batches"],
+        is_stateful=batches["mode"] == "stateful", tolerance=of_layers,
+        state_tolerance=tolerance["state_atol"] or of_layers.max(),
+    )  # fmt: skip
 
 
 def shared_oracles(name: str = "") -> Path:

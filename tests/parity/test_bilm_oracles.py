@@ -1,6 +1,7 @@
 """Our biLM against stored outputs of the two reference implementations."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_reading_and_writing_gives_the_same_bits(name, weights_dir, tmp_path):
 
 @pytest.mark.parametrize("name", ["weights_init", "weights_after_20"])
 def test_training_weights_with_softmax_survive(name, tmp_path):
-    source = case("train_tiny").directory
+    source = Path(__file__).parent / "fixtures/train_tiny"
     model = read_bilm_tf(
         source / "options.json", source / f"{name}.hdf5", vocab=source / "vocab.txt"
     )

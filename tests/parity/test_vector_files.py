@@ -7,6 +7,8 @@ from elmokit.vectors.fasttext_file import Subwords
 from elmokit.vectors.training import VectorsConfig, train_vectors
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 
+from ..builders.training_models import write_text
+
 SENTENCES = [
     ["the", "river", "bank", "was", "green"],
     ["the", "bank", "lent", "me", "money"],
@@ -84,8 +86,7 @@ def test_training_is_gensims_own(tmp_path):
 
     counted = [[word] * (index + 1) for index, word in enumerate("fedcba")]
     sentences = [[*SENTENCES[index % 4], *row] for index, row in enumerate(counted * 40)]
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(map(" ".join, sentences)) + "\n", encoding="utf-8")
+    corpus = write_text(tmp_path / "corpus.txt", sentences)
     config = VectorsConfig(dim=12, window=3, min_count=30, epochs=2, negative=4, seed=5)
     train_vectors([corpus], tmp_path / "v.bin", config, tokenizer="whitespace")
     ours = read_vectors(tmp_path / "v.bin")

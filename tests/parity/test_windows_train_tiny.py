@@ -23,13 +23,9 @@ def windows(tmp_path_factory):
     assert len(shards) > 5
     char_config = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
     stream = WindowStream(
-        shards,
-        WordVocab.read(TRAIN_TINY / "vocab.txt"),
-        CharVocab(char_config),
-        batch_size=3,
-        num_steps=5,
-        shuffle="none",
-    )
+        shards, WordVocab.read(TRAIN_TINY / "vocab.txt"), CharVocab(char_config), batch_size=3,
+        num_steps=5, shuffle="none",
+    )  # fmt: skip
     return [batch for batch, _ in islice(stream, 20)]
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..builders.command_line import run_python
+
 SENTENCES = [["I", "sat", "by", "the", "bank", "."], [], ["Yes", "."]]
 COMMANDS = """
 tokenize en -t "I sat."
@@ -72,13 +74,11 @@ for name, texts in texts_of.items():
 
 @pytest.fixture
 def run(tmp_path: Path):
-    """Run Python code in a process of its own, with arguments."""
+    """Run Python code in a process of its own."""
 
-    def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300,
-            check=False, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+    def run(code: str):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = run_python(code, timeout=300, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
         return done
 

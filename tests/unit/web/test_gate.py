@@ -4,7 +4,6 @@ import http.client
 import json
 import logging
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,7 +17,6 @@ from ...builders.embedding_models import toy_model
 from ...builders.live_server import (
     HeldBack,
     connect,
-    is_listening,
     post_head,
     served,
     served_page,
@@ -225,14 +223,3 @@ def test_what_is_no_request_is_refused_and_not_logged(server, caplog, sent):
     assert server.ask("GET", "/health")[0] == 200
     assert "secret" not in caplog.text
     assert {record.levelno for record in caplog.records} <= {logging.WARNING}
-
-
-def test_a_stop_answers_what_was_accepted(embedder):
-    with served(embedder) as server, ThreadPoolExecutor(8) as pool:
-        held = HeldBack.before(server)
-        asked = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(6)]
-        until(lambda: held.sizes and held.sizes[0] + server.service.batcher.queue_size == 6)
-        server.server.handle_exit(15, None)
-        until(lambda: not is_listening(server.port))
-        held.go.set()
-        assert [request.result()[0] for request in asked] == [200] * 6

@@ -6,7 +6,6 @@ import re
 import runpy
 import shutil
 import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from elmokit.web.page.export import export_explorer
 from elmokit.web.page.models import STATIC
 
 from ....builders.browser_calls import load_exported
+from ....builders.command_line import run_python
 from ....builders.training_models import toy_model
 
 ROOT = Path(__file__).parents[4]
@@ -65,7 +65,7 @@ def test_an_export_needs_no_server(model_dir, tmp_path):
     code = "import sys; sys.modules.update(starlette=None, uvicorn=None);"
     code += "from elmokit.cli import main; main()"
     command = ["explore", "--model", str(model_dir), "--export", str(tmp_path / "site")]
-    subprocess.run([sys.executable, "-c", code, *command], check=True, capture_output=True)
+    assert run_python(code, *command).returncode == 0
     assert (tmp_path / "site" / "index.html").is_file()
 
 
