@@ -1,14 +1,14 @@
-"""The examples of the guide to other libraries run wherever the library is installed."""
+"""The examples of the guides to other libraries and to clusters run where these are installed."""
 
 import re
 import runpy
 import sys
-import warnings
 
 import pytest
 
-from .test_documents import FENCE, ROOT
+from .test_documents import FENCE, ROOT, blocks
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries
 MODULES = {"scikit-learn": "sklearn", "sentence-transformers": "sentence_transformers",
            "spaCy": "spacy"}  # fmt: skip
 
@@ -37,11 +37,24 @@ def index(monkeypatch, *arguments):
 
 @pytest.mark.parametrize("name", examples())
 def test_the_example_runs(name, here, monkeypatch, capsys):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the library, while it is imported
-        pytest.importorskip(MODULES.get(name, name), reason=f"{name} is not installed")
-        if "words.parquet" in examples()[name]:
-            pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-            index(monkeypatch, "text.txt", "-o", "words.parquet", "--model", "model")
-        exec(compile(examples()[name], name, "exec"), {})
+    code = examples()[name]
+    pytest.importorskip(MODULES.get(name, name), reason=f"{name} is not installed")
+    if "words.parquet" in code:
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        index(monkeypatch, "text.txt", "-o", "words.parquet", "--model", "model")
+    exec(compile(code, name, "exec"), {})
     assert capsys.readouterr().out or name in {"sentence-transformers", "transformers"}
+
+
+@pytest.mark.e2e
+def test_the_example_of_clusters_runs(here, capsys):
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    pytest.importorskip("pandas", reason="Ray Data needs pandas")
+    (code,) = blocks("docs/guides/cluster.md", "python", all_blocks=True)
+    ray.init(num_cpus=3, include_dashboard=False)
+    try:
+        exec(compile(code, "cluster.md", "exec"), {})
+    finally:
+        ray.shutdown()
+    assert "average" in capsys.readouterr().out
+    assert list((here / "vectors").glob("*.parquet"))
