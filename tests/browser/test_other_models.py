@@ -9,7 +9,7 @@ import elmokit
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.web.page import models
 
-from ..builders.browser_calls import BLANK, ERROR, TEXTS, caller, check_alike, check_tokens
+from ..builders.browser_calls import BLANK, TEXTS, caller, check_alike, check_tokens
 from ..builders.live_server import served_page
 from ..builders.training_models import random_sentences, toy_model
 
@@ -68,12 +68,6 @@ def test_tokens_in_plain_form_equal_those_of_python(call, folder):
     model = elmokit.load_model(folder / "plain")
     for text in TEXTS:
         check_tokens(call("plain", "tokenize", text), model, text)
-
-
-def test_a_model_without_softmax_says_so(call, call_server):
-    for one in (call, call_server):
-        for method, args in (("surprisal", [WORDS]), ("predictWord", [WORDS, 0])):
-            assert one("bare", method, *args, code=ERROR)[1] == "no-softmax"
 
 
 def test_a_server_answers_through_the_same_interface(call, call_server, folder):

@@ -65,7 +65,8 @@ def test_openai(url, expected):
             answer = client.embeddings.create(model="model", input=TEXTS, **options)
             found = np.array([one.embedding for one in answer.data])
             assert np.abs(found - expected).max() < 1e-6
-            assert answer.usage.total_tokens == 11
+            assert [one.index for one in answer.data] == [0, 1]
+            assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (11, 11)
         assert [one.id for one in client.models.list()] == ["model"]
         with pytest.raises(openai.NotFoundError, match="There is no model"):
             client.embeddings.create(model="text-embedding-3-small", input="a")

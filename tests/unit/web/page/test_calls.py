@@ -33,8 +33,7 @@ def calls(tmp_path_factory):
     (runs["broken"] / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
     for directory in runs.values():
         check_run_dir(directory)
-    text = folder / "corpus.txt"
-    write_text(text, random_sentences(20))
+    text = write_text(folder / "corpus.txt", random_sentences(20))
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
     models["lists"] = lexicon_model()
