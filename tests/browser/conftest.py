@@ -61,10 +61,8 @@ def new_page(browser):
 def watched_pages(new_page):
     """Yield a function that opens a page on a URL; options are those of a browser context.
 
-    A `script`, a path, runs before those of the page.
-
-    At the end it fails if a page logged an error or a warning, threw an exception, or asked for
-    anything outside its own origin.
+    A `script` runs before those of the page. At the end it fails if a page logged an error or a
+    warning, threw an exception, or asked for anything outside its own origin.
     """
     faults, pages = [], []
 
@@ -86,7 +84,7 @@ def watched_pages(new_page):
         page.on("console", check_message)
         page.on("pageerror", lambda error: faults.append(f"exception: {error}"))
         if script is not None:
-            page.add_init_script(path=script)
+            page.add_init_script(script)
         page.goto(url)
         return page
 
@@ -155,14 +153,23 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="session")
-def exported_folder(tmp_path_factory):
-    """An export of both packaged models, as `elmokit explore --export` writes it."""
+def export(tmp_path_factory):
+    """Return a function that exports models, with a blank page, and gives the folder."""
     from elmokit.web.page.export import export_explorer
 
-    folder = tmp_path_factory.mktemp("explorer") / "site"
-    export_explorer(["en", "ko"], folder)
-    (folder / "blank.html").write_text(BLANK)
-    return folder
+    def export(models, **options):
+        folder = tmp_path_factory.mktemp("explorer") / "site"
+        export_explorer(models, folder, **options)
+        (folder / "blank.html").write_text(BLANK)
+        return folder
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def exported_folder(export):
+    """An export of both packaged models, as `elmokit explore --export` writes it."""
+    return export(["en", "ko"])
 
 
 @pytest.fixture(scope="session")
@@ -181,14 +188,9 @@ def toy_models(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def toy_folder(toy_models, tmp_path_factory):
+def toy_folder(toy_models, export):
     """An export of them, which a page loads and computes in a moment."""
-    from elmokit.web.page.export import export_explorer
-
-    folder = tmp_path_factory.mktemp("toy") / "site"
-    export_explorer(toy_models, folder, weights="stored")
-    (folder / "blank.html").write_text(BLANK)
-    return folder
+    return export(toy_models, weights="stored")
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from ..builders.browser_calls import PANELS
-from ..builders.live_page import served_page
-from ..builders.training_models import random_sentences
+from ..builders.live_server import served_page
+from ..builders.task_models import trained_classifier
+from ..builders.training_models import random_sentences, write_text
 
 expect = pytest.importorskip("playwright.sync_api", reason="no driver").expect
 expect.set_options(timeout=30_000)  # of a slow machine
 
-USED_CONTROLS = Path(__file__).parents[1] / "builders" / "used_controls.js"
+USED_CONTROLS = (Path(__file__).parents[1] / "builders/used_controls.js").read_text("utf-8")
 WITHOUT_LABEL = """[...document.querySelectorAll("input, select, textarea")]
   .filter((one) => one.labels.length === 0).map((one) => one.outerHTML)"""
 
@@ -25,10 +26,9 @@ WORDS = {"en": ["the", "bank", "is"], "ko": ["강", "배", "을"]}
 def served(toy_models, tmp_path_factory):
     """A server with all that the page can show: a corpus, two runs, two task models."""
     folder = tmp_path_factory.mktemp("shown")
-    corpus = folder / "corpus.txt"
-    corpus.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
+    corpus = write_text(folder / "corpus.txt", random_sentences(20))
     runs = {f"run-{num_rows}": training_run(folder, num_rows) for num_rows in (2, 3)}
-    tasks = {task: task_run(task, folder, toy_models[0]) for task in ("sentiment", "nli")}
+    tasks = {one: trained_classifier(one, folder, toy_models[0]) for one in ("sentiment", "nli")}
     with served_page(toy_models, runs=runs, tasks=tasks, corpus=[corpus]) as explorer:
         yield explorer.url
 
@@ -42,27 +42,6 @@ def training_run(folder, num_rows):
     return directory
 
 
-def task_run(task, folder, model):
-    from elmokit.tasks.runs.run_dir import TaskRunConfig
-    from elmokit.tasks.runs.task_run import TaskRun
-    from elmokit.tasks.runs.train_task import train_task
-    from elmokit.tasks.runs.training import TaskTrainConfig
-
-    header, *rows = {
-        "sentiment": ["text\tlabel", "the river\tgood", "a boat\tbad"],
-        "nli": ["premise\thypothesis\tlabel", "the bank\ta\tneutral", "a boat\ta\tentailment"],
-    }[task]
-    table = folder / f"{task}.tsv"
-    table.write_text("\n".join([header, *rows]) + "\n")
-    settings = TaskRunConfig(
-        task=task, hidden_dims=(4,), train=TaskTrainConfig(epochs=1, batch_size=2)
-    )
-    train_task(
-        settings, table, table, folder / task, model=model, cache_dir=folder / "layers"
-    )  # fmt: skip
-    return TaskRun.load(folder / task)
-
-
 OF_A_SERVER = ("near", "training", "tasks")
 """Panels with other controls where a server answers."""
 
@@ -72,9 +51,7 @@ def test_every_control_of_a_server_changes_what_it_is_for(served, browser_page, 
     for panel, content in PANELS.items():
         show(page, panel, content)
     use_sentence(page, "en")
-    for panel in OF_A_SERVER:
-        USES[panel](page, page.locator(f"#{panel}"), "en")
-        assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+    use_panels(page, OF_A_SERVER, "en")
     assert page.locator(".failure").count() == 0
 
 
@@ -87,9 +64,7 @@ def test_every_control_changes_what_it_is_for(toy_site, browser_page, show):
     use_examples(page)
     use_sentence(page, language)
     use_contents(page)
-    for panel, use in USES.items():
-        use(page, page.locator(f"#{panel}"), language)
-        assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+    use_panels(page, USES, language)
     use_first(page, language)
     use_tour(page)
     use_top(page, language)
@@ -107,6 +82,12 @@ def test_every_control_changes_what_it_is_for(toy_site, browser_page, show):
     assert len(unused(page)) == 2, "controls that this test does not know must make it fail"
 
 
+def use_panels(page, panels, language):
+    for panel in panels:
+        USES[panel](page, page.locator(f"#{panel}"), language)
+        assert [name for name in unused(page) if name.startswith(f"{panel}:")] == []
+
+
 def unused(page):
     return page.evaluate("unusedControls()")
 
@@ -116,6 +97,16 @@ def changes(shown, act):
     before = shown.text_content()
     act()
     expect(shown).not_to_have_text(before)
+
+
+def use_menu(menu, shown):
+    """Choose everything in a menu, at last what was chosen; yield each when it is shown."""
+    names = menu.locator("option:enabled").all_inner_texts()
+    menu.select_option(label=names[0])
+    for name in [*names[1:], names[0]]:
+        changes(shown, lambda name=name: menu.select_option(label=name))
+        expect(menu.locator("option:checked")).to_have_text(name)
+        yield name
 
 
 def use_models(page, language):
@@ -130,13 +121,11 @@ def use_models(page, language):
 
 def use_examples(page):
     menu, words = page.locator(".sentence select").nth(1), page.locator(".sentence .words")
-    examples = menu.locator("option:enabled").all_inner_texts()
-    assert len(examples) >= 5
-    changes(words, lambda: menu.select_option(label=examples[1]))  # the first one is shown
-    for example in reversed(examples):
-        menu.select_option(label=example)
+    examples = []
+    for example in use_menu(menu, words):
         expect(page.locator("#sentence")).to_have_value(example)
-        expect(menu.locator("option:checked")).to_have_text(example)
+        examples.append(example)
+    assert len(examples) >= 5
 
 
 def use_sentence(page, language):
@@ -173,16 +162,31 @@ def use_first(page, language):
 
 
 def use_tour(page):
+    """Through eight panels, back, and out in each of three ways."""
     start, bar = page.locator("#first .start .strong"), page.locator(".tour")
+    back, onward, close = (bar.get_by_role("button").nth(i) for i in range(3))
     start.click()
-    for step in [1] * 7 + [0, 1, 1]:  # on, back, on, done
-        bar.get_by_role("button").nth(step).click()
+    expect(onward).to_be_focused()
+    panels = set()
+    for stop in range(1, 9):
+        expect(bar.get_by_role("status")).to_contain_text(f"{stop}/8")
+        expect(page).to_have_url(re.compile(rf"tour={stop}\b.*panel=|panel=.*tour={stop}\b"))
+        panel = page.url.partition("panel=")[2].partition("&")[0]
+        expect(page.locator(f"#{panel} h2")).to_be_in_viewport()
+        panels.add(panel)
+        if stop < 8:
+            page.keyboard.press("Enter")
+    assert len(panels) == 8
+    back.click()
+    expect(bar.get_by_role("status")).to_contain_text("7/8")
+    onward.click()
+    onward.click()  # done
     expect(bar).to_have_count(0)
     start.click()
-    bar.press("Escape")
+    page.keyboard.press("Escape")
     expect(bar).to_have_count(0)
     start.click()
-    bar.get_by_role("button").nth(2).click()
+    close.click()
     expect(bar).to_have_count(0)
 
 
@@ -248,14 +252,12 @@ def use_surprise(page, panel, language):
 def use_map(page, panel, language):
     menu, own = panel.locator("select"), panel.locator("textarea")
     occurrences, points = panel.locator(".concordance button"), panel.locator("svg.map g.point")
-    entries = menu.locator("option").all_inner_texts()
-    assert len(entries) >= 15
-    first = word = entries[0]
-    for word in [*entries[1:], first]:
-        menu.select_option(label=word)
+    entries = []
+    for word in use_menu(menu, panel.locator(".concordance")):
         expect(occurrences.last.locator("mark")).to_have_text(word, ignore_case=True)
         expect(panel.locator("label.typed span")).to_contain_text(word)
-        expect(menu.locator("option:checked")).to_have_text(word)
+        entries.append(word)
+    assert len(entries) >= 15
     count = occurrences.count()
     own.fill(f"{word}\n{word} {word}\nxyz")
     expect(occurrences).to_have_count(count + 2)
@@ -334,13 +336,11 @@ def use_reach(page, panel, language):
 
 
 def use_training(page, panel, language):
-    menu = panel.locator("select")
-    names = menu.locator("option").all_inner_texts()
-    menu.select_option(label=names[0])
-    for name in [*names[1:], names[0]]:
-        changes(panel.locator(".curves").last, lambda name=name: menu.select_option(label=name))
+    names = []
+    for name in use_menu(panel.locator("select"), panel.locator(".curves").last):
         if name.startswith("run-"):
             expect(panel.locator("[role=status]")).to_contain_text(name.removeprefix("run-"))
+        names.append(name)
     assert len(names) >= len(WORDS)  # the packaged models
     use_calculation(panel)
 
@@ -350,12 +350,9 @@ def use_tasks(page, panel, language):
     menu, other = panel.locator("select").first, panel.locator("input")
     if panel.locator("select").count() == 2:  # no server: prepared answers
         texts, answer = panel.locator("select").nth(1), panel.locator(".result")
-        examples = texts.locator("option").all_inner_texts()
-        menu.select_option(f"ner-{language}")
-        changes(answer, lambda: menu.select_option(f"pos-{language}"))
-        texts.select_option(index=0)
-        for example in [*examples[1:], examples[0]]:
-            changes(answer, lambda example=example: texts.select_option(label=example))
+        assert len(list(use_menu(menu, answer))) >= 2
+        menu.select_option(f"pos-{language}")  # which answers each text otherwise
+        assert len(list(use_menu(texts, answer))) >= 2
         return
     menu.select_option("nli")
     expect(panel.locator(".note[role=status]")).to_be_visible()  # it reads two texts

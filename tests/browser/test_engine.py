@@ -1,17 +1,23 @@
 """The engine in the page against Python with the same rounded weights, in a real browser."""
 
+import json
 import re
 
 import numpy as np
 import pytest
+
+import elmokit
+from elmokit.web.page.models import STATIC
 
 from ..builders.browser_calls import (
     CHANGED_MINDS,
     ERROR,
     TEXTS,
     caller,
+    check_alike,
     check_tokens,
     load_exported,
+    text_units,
 )
 
 EN = [
@@ -32,18 +38,12 @@ def call(shared_browser_page, exported_site):
     return caller(shared_browser_page, exported_site)
 
 
-def words_of(sentence):
-    return sentence.split()
-
-
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [*(("en", s) for s in [*EN, "an empty \u200c word"]), *(("ko", s) for s in KO)],
 )
 def test_layers_equal_those_of_the_embedder(call, models, name, sentence):
-    import elmokit
-
-    words = words_of(sentence)
+    words = sentence.split()
     embedder = elmokit.Embedder(models[name])
     for state in ("reset", "warm"):
         (expected,) = embedder.embed([words], state=state)
@@ -55,71 +55,36 @@ def test_layers_equal_those_of_the_embedder(call, models, name, sentence):
 
 @pytest.mark.parametrize(("name", "sentence"), [("en", EN[0]), ("en", EN[2]), ("ko", KO[2])])
 def test_surprisal_equals_that_of_python(call, models, name, sentence):
-    import elmokit
-
-    words = words_of(sentence)
-    expected = list(
-        elmokit.surprisal(models[name], [words], top=5, precision="fp32", unknown="unk")
-    )
-    found = call(name, "surprisal", words, {"top": 5})
-    assert [row["word"] for row in found] == [row.word for row in expected]
-    for row, other in zip(found, expected, strict=True):
-        assert set(row) == set(other.__slots__)
-        assert (row["is_unknown"], row["spelling"]) == (other.is_unknown, other.spelling)
-        for column in ("forward", "backward", "mean", "forward_entropy", "backward_entropy"):
-            assert row[column] == pytest.approx(getattr(other, column), abs=1e-3), column
-        for way in ("forward", "backward"):
-            rank = getattr(other, f"{way}_rank")
-            assert abs(row[f"{way}_rank"] - rank) <= 1 + rank / 1000
-            shares = [one["probability"] for one in row[f"{way}_top"]]
-            assert shares == pytest.approx(
-                [one.probability for one in getattr(other, f"{way}_top")], abs=1e-4
-            )
+    words = sentence.split()
+    expected = elmokit.surprisal(models[name], [words], top=5, precision="fp32", unknown="unk")
+    check_alike(call(name, "surprisal", words, {"top": 5}), list(expected), error=1e-3)
 
 
 @pytest.mark.parametrize("options", [{}, {"insert": True}], ids=["hidden", "inserted"])
 @pytest.mark.parametrize(("name", "sentence"), [("en", EN[0]), ("ko", KO[0])])
 def test_predictions_equal_those_of_python(call, models, name, sentence, options):
-    import elmokit
-
-    words = words_of(sentence)
+    words = sentence.split()
     for index in (0, len(words) - 1 + len(options)):
         expected = elmokit.predict_word(models[name], words, index=index, top=3, **options)
         found = call(name, "predictWord", words, index, {"top": 3, **options})
-        assert set(found) == set(expected.__slots__)
-        assert (found["word"], found["is_unknown"]) == (expected.word, expected.is_unknown)
-        for way in ("forward", "backward", "both"):
-            one, other = found[way], getattr(expected, way)
-            assert one["entropy"] == pytest.approx(other.entropy, abs=1e-3)
-            assert [top["word"] for top in one["top"]] == [top.word for top in other.top]
-            assert [top["probability"] for top in one["top"]] == pytest.approx(
-                [top.probability for top in other.top], abs=1e-4
-            )
-            assert (one["rank"] is None) == (other.rank is None) == bool(options)
-            if other.probability is not None:
-                assert one["probability"] == pytest.approx(other.probability, abs=1e-4)
+        check_alike(found, expected, error=1e-3)
 
 
 @pytest.mark.parametrize(("name", "sentence", "index"), [("en", EN[2], 0), ("ko", KO[0], 2)])
 def test_a_trace_equals_that_of_python(call, models, name, sentence, index):
-    import elmokit
-
-    words = words_of(sentence)
+    words = sentence.split()
     expected = elmokit.trace(models[name], words, word=index, gamma=0.5)
     found = call(name, "trace", words, index, {"gamma": 0.5})
-    for key in ("words", "index", "word", "raw_bytes", "char_ids"):
-        value = getattr(expected, key)
-        assert found[key] == (list(value) if isinstance(value, tuple) else value)
+    keys = ("words", "index", "word", "raw_bytes", "char_ids", "highways", "mixture")
+    check_alike(
+        {key: found[key] for key in keys}, {key: getattr(expected, key) for key in keys}, error=1e-4
+    )
     for one, other in zip(found["filters"], expected.filters, strict=True):
         np.testing.assert_allclose(one["values"], other.values, atol=1e-4)
         assert np.mean(one["positions"] == other.positions) > 0.95  # near-ties may differ
         same = [a == b for a, b in zip(one["positions"], other.positions, strict=True)]
         for is_same, text, window in zip(same, one["windows"], other.windows, strict=True):
             assert not is_same or text == window
-    for one, other in zip(found["highways"], expected.highways, strict=True):
-        np.testing.assert_allclose(one["gates"], other.gates, atol=1e-4)
-        np.testing.assert_allclose(one["output"], other.output, atol=1e-4)
-    np.testing.assert_allclose(found["mixture"], expected.mixture, atol=1e-4)
     np.testing.assert_allclose(found["norms"], [one.norms for one in expected.layers], atol=1e-3)
 
 
@@ -128,41 +93,11 @@ def test_tokens_of_english_equal_those_of_python(call, models):
         check_tokens(call("en", "tokenize", text), models["en"], text)
 
 
-KOREAN = """
-어제 친구와 함께 영화를 봤다.
-비가 와서 우산을 쓰고 학교에 갔어요.
-이 식당은 음식이 맛있고 값도 싸다.
-할머니께서 손자에게 옛날이야기를 들려주셨다.
-내일 아침 일찍 일어나야 합니다.
-버스를 놓쳐서 회사에 늦게 도착했다.
-창문을 열었더니 시원한 바람이 들어왔다.
-그는 감기에 걸려 병원에서 약을 받았다.
-동생은 방에서 숙제를 하고 있다.
-주말에는 가족들과 공원을 산책하려고 한다.
-냉장고에 우유가 없어서 가게에 다녀왔다.
-시험이 끝나면 여행을 가고 싶어요.
-아이들이 운동장에서 축구를 하며 놀았다.
-길을 몰라서 지나가는 사람에게 물어보았다.
-전화를 받지 않아 문자를 남겼습니다.
-커피를 너무 많이 마셔서 잠이 오지 않는다.
-눈이 많이 내린 날이라 길이 미끄러웠다.
-선생님은 학생들의 질문에 친절하게 대답하셨다.
-새로 산 신발이 조금 커서 바꾸러 갔다.
-강아지가 꼬리를 흔들며 주인을 반겼다.
-"""
-
-
-def text_units(text, token):
-    units = text.encode("utf-16-le")
-    return units[2 * token["start"] : 2 * token["end"]].decode("utf-16-le")
-
-
 def test_korean_is_split_nearly_as_by_kiwi_and_the_catalog_says_so(call, models):
-    import elmokit
-
     pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
+    pack = json.loads((STATIC / "packs/senses.ko.json").read_text(encoding="utf-8"))
     same = total = 0
-    for text in KOREAN.strip().splitlines():
+    for text in (entry["sentences"][0]["text"] for entry in pack["entries"]):
         tokens = call("ko", "tokenize", text)["sentences"][0]
         for match in re.finditer(r"\S+", text):
             own = [one["text"] for one in tokens if match.start() <= one["start"] < match.end()]

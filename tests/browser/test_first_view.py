@@ -43,11 +43,9 @@ def at_layer(page, key):
 
 @pytest.mark.parametrize(("language", "size"), [("en", PHONE), ("ko", DESK)], ids=["en", "ko"])
 def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
-    new_page, toy_site, language, size
+    browser_page, toy_site, language, size
 ):
-    page = new_page(locale=language, viewport=size)
-    page.add_init_script(NO_MODEL)
-    page.goto(toy_site)
+    page = browser_page(toy_site, script=NO_MODEL, locale=language, viewport=size)
     expect(page.locator("#first svg.plane g.point")).to_have_count(3)
     page.wait_for_function(
         """() => new Set([...document.querySelectorAll("#first g.point")]
@@ -58,7 +56,6 @@ def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
         expect(page.locator(f"#first {part}")).to_be_in_viewport(ratio=1)
     assert page.evaluate("scrollY") == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    page.close()
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -108,28 +105,6 @@ def test_the_numbers_are_those_of_the_packaged_models():
         for pair, (a, b) in enumerate([(one, two), (one, odd), (two, odd)]):
             product = (a * b).sum(axis=1) / ((a * a).sum(axis=1) * (b * b).sum(axis=1)) ** 0.5
             assert [row[pair] for row in view["cosines"]] == pytest.approx(product, abs=1e-3)
-
-
-def test_the_tour_leads_through_eight_panels_and_back(browser_page, toy_site):
-    page = browser_page(toy_site, locale="en", reduced_motion="reduce")
-    page.locator("#first .start .strong").click()
-    bar = page.locator(".tour")
-    buttons = bar.get_by_role("button")
-    expect(buttons.nth(1)).to_be_focused()
-    stops = []
-    for stop in range(1, 9):
-        expect(bar.get_by_role("status")).to_contain_text(f"{stop}/8")
-        expect(page).to_have_url(re.compile(rf"tour={stop}\b.*panel=|panel=.*tour={stop}\b"))
-        panel = page.url.partition("panel=")[2].partition("&")[0]
-        expect(page.locator(f"#{panel} h2")).to_be_in_viewport()
-        stops.append(panel)
-        if stop < 8:
-            page.keyboard.press("Enter")
-    assert len(set(stops)) == 8
-    buttons.nth(0).click()
-    expect(bar.get_by_role("status")).to_contain_text("7/8")
-    page.keyboard.press("Escape")
-    expect(bar).to_have_count(0)
 
 
 def test_motion_is_left_out_and_named_for_readers_who_do_not_want_or_see_it(

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from ..builders.live_page import served_page
+from elmokit.text.tokenizers.registry import TokenizerConfig
+
+from ..builders.live_server import served_page
 from ..builders.training_models import random_sentences, toy_model
 
 
@@ -25,8 +27,6 @@ def run_dir(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory, run_dir):
-    from elmokit.text.tokenizers.registry import TokenizerConfig
-
     kiwi = pytest.importorskip("kiwipiepy", reason='no Kiwi: pip install "elmokit[ko]"')
     folder = tmp_path_factory.mktemp("served")
     version = f"kiwipiepy {kiwi.__version__}"

@@ -16,6 +16,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from pyarrow import parquet
 from elmokit.corpus.readers import read_text_lines
 from elmokit.embed.vector_sequence import open_vectors
 from elmokit.errors import ElmokitError
-from elmokit.files.arrays import crc32c
 from elmokit.files.text_reader import ReadReport
 from elmokit.weights.model_dir import read_bilm_tf
 from elmokit.weights.readers.contents import Choices
@@ -79,77 +79,49 @@ def table_block(rows: list[tuple[int, bytes, bytes]]) -> bytes:
     return bytes(out) + struct.pack("<2I", 0, 1)
 
 
-def table_of(blocks: list[bytes], listed: list[int]) -> bytes:
-    """Return a table that lists its blocks by number, any of them any number of times."""
-    out = bytearray()
-
-    def add(content: bytes) -> bytes:
-        start, stored = len(out), content + b"\0"
-        out.extend(stored + struct.pack("<I", foreign.masked(crc32c(stored))))
-        return foreign.varint(start) + foreign.varint(len(content))
-
-    handles = [add(block) for block in blocks]
-    last = add(table_block([]))
-    last += add(table_block([(0, b"%08d" % k, handles[at]) for k, at in enumerate(listed)]))
-    return bytes(out) + last.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
-
-
-def variable(*shape: int) -> bytes:
-    """Return the entry of zeros at the beginning of the data."""
-    dims = b"".join(foreign.field(2, foreign.field(1, size)) for size in shape)
-    num_bytes = 4 * math.prod(shape)
-    entry = foreign.field(1, 1) + foreign.field(2, dims) + foreign.field(5, num_bytes)
-    return entry + foreign.field(6, foreign.masked(crc32c(bytes(num_bytes))), fixed32=True)
-
-
-EIGHT = variable(8)
-
-
 HEADER = (0, b"", foreign.field(1, 1))
+EIGHT = foreign.tensor_entry(1, (8,), bytes(32))
 
 
-def tensorflow(index: Callable[[], bytes]) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        (folder / "model.index").write_bytes(index())
-        (folder / "model.data-00000-of-00001").write_bytes(bytes(1 << 22))
-        (folder / "options.json").write_text(json.dumps(OPTIONS))
-
-    return make
+def tensorflow(folder: Path, *, index: Callable[[], bytes]) -> None:
+    (folder / "model.index").write_bytes(index())
+    (folder / "model.data-00000-of-00001").write_bytes(bytes(1 << 22))
+    (folder / "options.json").write_text(json.dumps(OPTIONS))
 
 
 def shared_prefixes(length: int, num_keys: int) -> bytes:
     rows = [HEADER, (0, b"k" * length, EIGHT)]
     rows += [(length, b"%06d" % number, EIGHT) for number in range(num_keys)]
-    return table_of([table_block(rows)], [0])
+    return foreign.table_of([table_block(rows)], [(b"", 0)])
 
 
 def listed_often(times: int) -> bytes:
     rows = [(0, b"%06d" % number, EIGHT) for number in range(20_000)]
-    return table_of([table_block([HEADER]), table_block(rows)], [0] + [1] * times)
+    index = [(b"%08d" % number, min(number, 1)) for number in range(times + 1)]
+    return foreign.table_of([table_block([HEADER]), table_block(rows)], index)
 
 
 def one_region() -> bytes:
     """Variables of 90 layers, all of them the same bytes."""
-    entries = {name: variable(*shape) for name, shape in SHAPES.items()}
-    for name, shape in CELL_SHAPES.items():
-        entries |= dict.fromkeys([cell + name for cell in cells()], variable(*shape))
-    rows = [(foreign.variable_name(name).encode(), entry) for name, entry in entries.items()]
-    return table_of([table_block([HEADER, *((0, *row) for row in sorted(rows))])], [0])
+    entries = {
+        name: foreign.tensor_entry(1, shape, bytes(4 * math.prod(shape)))
+        for name, shape in {**SHAPES, **CELL_SHAPES}.items()
+    }
+    for name in CELL_SHAPES:
+        entries |= dict.fromkeys([cell + name for cell in cells()], entries.pop(name))
+    rows = [(0, foreign.variable_name(name).encode(), entry) for name, entry in entries.items()]
+    return foreign.table_of([table_block([HEADER, *sorted(rows)])], [(b"", 0)])
 
 
 # --- PyTorch
 
 
-def torch_pickle(program: bytes) -> Callable[[Path], None]:
+def torch_pickle(folder: Path, *, program: bytes) -> None:
     """Put the values of a pickle into a file of tensors."""
-
-    def make(folder: Path) -> None:
-        with zipfile.ZipFile(folder / "weights.th", "w") as archive:
-            archive.writestr("archive/data.pkl", b"\x80\x02" + program + b".")
-            archive.writestr("archive/version", b"3\n")
-            archive.writestr("archive/byteorder", b"little")
-
-    return make
+    with zipfile.ZipFile(folder / "weights.th", "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + program + b".")
+        archive.writestr("archive/version", b"3\n")
+        archive.writestr("archive/byteorder", b"little")
 
 
 def doubled(depth: int) -> bytes:
@@ -195,20 +167,16 @@ def chained_headers(folder: Path) -> None:
 # --- arrays
 
 
-def zeros_of_hdf5(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Callable[[Path], None]:
+def zeros_of_hdf5(folder: Path, *, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
     """A sentence of compressed zeros."""
-
-    def make(folder: Path) -> None:
-        packed = zlib.compress(bytes(4 * math.prod(chunks)), 1)
-        with h5py.File(folder / "out.h5", "w") as file:
-            dataset = file.create_dataset(
-                "0", shape, "f4", chunks=chunks, maxshape=(None, None, None), compression="gzip"
-            )
-            for row in range(0, shape[0], chunks[0]):
-                for word in range(0, shape[1], chunks[1]):
-                    dataset.id.write_direct_chunk((row, word, 0), packed)
-
-    return make
+    packed = zlib.compress(bytes(4 * math.prod(chunks)), 1)
+    with h5py.File(folder / "out.h5", "w") as file:
+        dataset = file.create_dataset(
+            "0", shape, "f4", chunks=chunks, maxshape=(None, None, None), compression="gzip"
+        )
+        for row in range(0, shape[0], chunks[0]):
+            for word in range(0, shape[1], chunks[1]):
+                dataset.id.write_direct_chunk((row, word, 0), packed)
 
 
 def linked_layers(folder: Path) -> None:
@@ -245,13 +213,10 @@ def compressed_member(folder: Path) -> None:
 
 
 def parquet_table(
-    columns: Callable[[], dict[str, Any]], *, name: str = "out.parquet", **options: Any
-) -> Callable[[Path], None]:
-    def make(folder: Path) -> None:
-        options.setdefault("compression", "none")
-        parquet.write_table(pa.table(columns()), folder / name, write_statistics=False, **options)
-
-    return make
+    folder: Path, *, columns: Callable[[], dict[str, Any]], name: str = "text.parquet", **options
+) -> None:
+    options.setdefault("compression", "none")
+    parquet.write_table(pa.table(columns()), folder / name, write_statistics=False, **options)
 
 
 def one_long_row() -> dict[str, Any]:
@@ -265,29 +230,40 @@ def repeated_text() -> dict[str, Any]:
     return {"text": words}
 
 
+def long_texts(count: int, length: int) -> dict[str, Any]:
+    return {"text": pa.array(["x" * length] * count)}
+
+
 BOMBS: dict[str, Callable[[Path], object]] = {
-    "tf-one-long-prefix": tensorflow(lambda: shared_prefixes(500_000, 9_000)),
-    "tf-block-listed-100000-times": tensorflow(lambda: listed_often(100_000)),
-    "tf-one-region": tensorflow(one_region),
-    "torch-key-of-pairs": torch_pickle(doubled(60)),
-    "torch-bytes": torch_pickle(b"}X\x01\0\0\0acbuiltins\nbytearray\nJ\0\0\0\x7f\x85Rs"),
-    "torch-opcodes": torch_pickle(b"}X\x01\0\0\0a](" + b"N" * 6_000_000 + b"es"),
+    "tf-one-long-prefix": partial(tensorflow, index=partial(shared_prefixes, 500_000, 9_000)),
+    "tf-block-listed-100000-times": partial(tensorflow, index=partial(listed_often, 100_000)),
+    "tf-one-region": partial(tensorflow, index=one_region),
+    "torch-key-of-pairs": partial(torch_pickle, program=doubled(60)),
+    "torch-bytes": partial(
+        torch_pickle, program=b"}X\x01\0\0\0acbuiltins\nbytearray\nJ\0\0\0\x7f\x85Rs"
+    ),
+    "torch-opcodes": partial(
+        torch_pickle, program=b"}X\x01\0\0\0a](" + b"N" * 6_000_000 + b"es"
+    ),
     "torch-views": views,
     "tar-headers": chained_headers,
     "hdf5-linked-layers": linked_layers,
-    "hdf5-zeros": zeros_of_hdf5((3, 80_000, 1024), (1, 8000, 1024)),
-    "hdf5-chunk": zeros_of_hdf5((3, 4, 8), (64, 4096, 512)),
+    "hdf5-zeros": partial(zeros_of_hdf5, shape=(3, 80_000, 1024), chunks=(1, 8000, 1024)),
+    "hdf5-chunk": partial(zeros_of_hdf5, shape=(3, 4, 8), chunks=(64, 4096, 512)),
     "npz-overlap": overlapping_members,
     "npz-zeros": compressed_member,
-    "parquet-zeros": parquet_table(one_long_row, use_dictionary=False, compression="zstd"),
-    "parquet-text": parquet_table(repeated_text, name="text.parquet", store_schema=False),
-    "parquet-page": parquet_table(
-        lambda: {"text": pa.array(["x" * 1_000_000] * 600)}, name="text.parquet",
-        use_dictionary=False, compression="zstd", data_page_size=1 << 30,
+    "parquet-zeros": partial(
+        parquet_table, columns=one_long_row, name="out.parquet", use_dictionary=False,
+        compression="zstd",
     ),
-    "parquet-prefixes": parquet_table(
-        lambda: {"text": pa.array(["x" * 10_000_000] * 100)}, name="text.parquet",
-        use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    "parquet-text": partial(parquet_table, columns=repeated_text, store_schema=False),
+    "parquet-page": partial(
+        parquet_table, columns=partial(long_texts, 600, 1_000_000), use_dictionary=False,
+        compression="zstd", data_page_size=1 << 30,
+    ),
+    "parquet-prefixes": partial(
+        parquet_table, columns=partial(long_texts, 100, 10_000_000), use_dictionary=False,
+        column_encoding={"text": "DELTA_BYTE_ARRAY"},
     ),
 }  # fmt: skip
 

@@ -1,20 +1,19 @@
 """`elmokit` commands, as a user types them."""
 
-import atexit
-import json
+import multiprocessing
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from multiprocessing.connection import Connection
 from unittest import mock
 
 from typer.testing import CliRunner
 
-from . import command_server
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["torch._dynamo"])  # what every optimizer imports
 
 
 def elmokit(*arguments, given=None, expect=0, check_types=False):
@@ -69,77 +68,78 @@ def start_python(code, *arguments, **options):
     )
 
 
+def run_python(code, *arguments, **options):
+    """Run a program in a new process of this Python; return it, with what it wrote, at its end."""
+    words = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=False, **options)
+
+
 def free_port():
     """Return a port of this machine on which nothing listens; another process may take it."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
 
 
-@cache
-def _server():
-    """Start the process that is forked; it ends when this one does."""
-    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with its:
-        server = subprocess.Popen([sys.executable, command_server.__file__], stdin=its)
-    atexit.register(server.wait)
-    atexit.register(ours.close)  # is called first
-    return ours
+RUN = """
+import os, signal, sys
+for number, stream in streams.items():
+    os.dup2(stream.fileno(), number)
+sys.stdout = open(1, "w", encoding="utf-8")
+sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.clear()
+os.environ.update(environment)
+os.chdir(folder)
+sys.argv = ["elmokit", *words]
+exec(code, {"__name__": "__main__"})
+"""
+"""What the forked process does: a program with streams, environment and folder of its own."""
 
 
 class ForkedProcess:
     """As much of ``subprocess.Popen`` as tests use."""
 
     def __init__(self, words, code, *, stdout=None, stderr=None, env=None):
-        message = {
-            "words": words, "code": code, "folder": os.getcwd(),
-            "environment": dict(os.environ if env is None else env),
-        }  # fmt: skip
-        self._report, report = os.pipe()
-        given = [os.open(os.devnull, os.O_RDONLY), report]
-        self.stdout, self.stderr = (self._stream(given, *one) for one in ((stdout, 1), (stderr, 2)))
-        order = (given[0], *given[2:], report)
-        socket.send_fds(_server(), [json.dumps(message).encode()], order)
-        for file in given:
-            os.close(file)
-        self.returncode = None
-        self.pid = int(self._read_line())
+        environment = dict(os.environ if env is None else env)
+        self.stdout, output = self._stream(stdout, 1)
+        self.stderr, errors = self._stream(stderr, 2)
+        self._process = FORKS.Process(target=exec, args=(RUN, {
+            "words": words, "code": code, "folder": os.getcwd(), "environment": environment,
+            "streams": {1: output, 2: errors},
+        }))  # fmt: skip
+        self._process.start()
+        output.close()
+        errors.close()
 
     @staticmethod
-    def _stream(given, kind, number):
-        """Add a file for the process to write to; return the one to read from, if it is a pipe."""
+    def _stream(kind, number):
+        """Return the file to read from, if it is a pipe, and the one that the process writes to."""
         if kind == subprocess.PIPE:
             reading, writing = os.pipe()
-            given.append(writing)
-            return open(reading, encoding="utf-8")
+            return open(reading, encoding="utf-8"), Connection(writing, readable=False)
         is_null = kind == subprocess.DEVNULL
-        given.append(os.open(os.devnull, os.O_WRONLY) if is_null else os.dup(number))
-        return None
+        file = os.open(os.devnull, os.O_WRONLY) if is_null else os.dup(number)
+        return None, Connection(file, readable=False)
 
-    def _read_line(self):
-        line = b""
-        while not line.endswith(b"\n"):
-            read = os.read(self._report, 1)
-            assert read, "the command's process was lost"
-            line += read
-        return line
+    @property
+    def returncode(self):
+        return self._process.exitcode
 
     def poll(self):
         """Return the exit code, or None while it runs."""
-        if self.returncode is None and select.select([self._report], [], [], 0)[0]:
-            self.returncode = int(self._read_line())
-            os.close(self._report)
         return self.returncode
 
     def wait(self, timeout=None):
         """Return the exit code when there is one."""
-        if self.returncode is None and not select.select([self._report], [], [], timeout)[0]:
+        self._process.join(timeout)
+        if self.returncode is None:
             raise subprocess.TimeoutExpired("elmokit", timeout)
-        return self.poll()
+        return self.returncode
 
     def send_signal(self, number):
         """Send it unless the process has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            os.kill(self._process.pid, number)
 
     def kill(self):
         """Kill it."""

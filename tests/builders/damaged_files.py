@@ -149,9 +149,7 @@ def _places(data: object, path: tuple = ()) -> Iterator[tuple]:
         yield from _places(data[key], (*path, key))  # pyright: ignore
 
 
-def attack(
-    target: Target, *, first: int, seconds: float = 0, least: int = 0
-) -> tuple[int, Counter[str]]:
+def attack(target: Target, *, first: int, seconds=0.0, least=0) -> tuple[int, Counter[str]]:
     """Damage and read; return the number of inputs and their outcomes.
 
     It goes on for ``seconds`` and ``least`` inputs, and for up to 50 until one is refused.

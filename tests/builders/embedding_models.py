@@ -24,6 +24,7 @@ WORDS = ["I", "sat", "by", "the", "bank", "of", "a", "river", "배", "를", "타
 
 
 def toy_model(
+<<<<<<< HEAD
     *,
     num_layers: int = 2,
     cell_dim: int = 24,
@@ -32,17 +33,26 @@ def toy_model(
     vocab: bool = False,
     raw: bool = False,
     **settings,
+=======
+    *, num_layers=2, cell_dim=24, projection_dim=8, words=False, vocab=False, **settings
+>>>>>>> cut-t4
 ) -> PretrainedBiLM:
     """A model with random weights of realistic scale.
 
     It reads word ids with ``words``, has a vocabulary with ``vocab`` or ``words``, and takes words
     as the original does with ``raw``.
     """
+    cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1)
     config = BiLMConfig(
+<<<<<<< HEAD
         char_vocab=CharVocabConfig(max_characters=16, **(RAW if raw else {})),
         char_cnn=None
         if words
         else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1),
+=======
+        char_vocab=CharVocabConfig(max_characters=16),
+        char_cnn=None if words else cnn,
+>>>>>>> cut-t4
         num_words=len(WORDS) + 3 if words else None,
         lstm=LSTMConfig(num_layers=num_layers, cell_dim=cell_dim, projection_dim=projection_dim),
     )
@@ -65,9 +75,7 @@ def random_sentences(count: int, *, seed: int = 0, longest: int = 12) -> list[li
     ]
 
 
-def plain_layers(
-    model: PretrainedBiLM, sentences: list[list[str]], *, state: BiLMState | None = None
-) -> tuple[list[np.ndarray], BiLMState]:
+def plain_layers(model, sentences, *, state=None) -> tuple[list[np.ndarray], BiLMState]:
     """The answer of the plain network: (L, W, 2D) for each sentence, and the state."""
     with torch.inference_mode():
         out = model(model.encode(sentences), state=state)
@@ -80,9 +88,7 @@ def network_of(model: PretrainedBiLM, precision="fp32"):
     return build_network(model.config, model.arrays(), precision=precision, device="cpu")
 
 
-def run_engine(
-    model: PretrainedBiLM, sentences: list[list[str]], *, precision="fp32", state=None, **options
-):
+def run_engine(model, sentences, *, precision="fp32", state=None, **options):
     """The answer of the engine, with the state of the modules."""
     tokens = find_distinct_tokens(sentences)
     engine = Engine(network_of(model, precision))

@@ -12,20 +12,8 @@ NER, SRL, SENTIMENT, NLI, QA, COREF = (
 )
 NAMES, PLACES = ["Minji", "Tom", "Ada", "Bo"], ["Oslo", "Seoul", "Rome"]
 WORDS = [
-    *NAMES,
-    *PLACES,
-    "lives",
-    "in",
-    "plays",
-    "play",
-    "a",
-    "not",
-    "Where",
-    "does",
-    "live",
-    ".",
-    "?",
-]
+    *NAMES, *PLACES, "lives", "in", "plays", "play", "a", "not", "Where", "does", "live", ".", "?",
+]  # fmt: skip
 
 
 def write_data(folder, *, num_train=24, num_dev=12):
@@ -67,10 +55,8 @@ def _write_splits(folder, sizes, draw):
 def write_vectors(path):
     """Write static vectors of all words; return the path."""
     values = torch.randn(len(WORDS), 6, generator=torch.Generator().manual_seed(1))
-    lines = [
-        f"{word} {' '.join(f'{x:.4f}' for x in row)}\n"
-        for word, row in zip(WORDS, values.tolist(), strict=True)
-    ]
+    rows = (" ".join(f"{x:.4f}" for x in row) for row in values.tolist())
+    lines = [f"{word} {row}\n" for word, row in zip(WORDS, rows, strict=True)]
     _write(path, "".join(lines))
     return path
 
@@ -116,8 +102,9 @@ def _paragraph(number, person):
 
 def _document(number, person):
     name, place = person
-    words = [(name, "(0)"), ("lives", "-"), ("in", "-"), (place, "-"), (name, "(0)"), (".", "-")]
-    rows = [f"d{number}\t0\t{n}\t{word}\t{mark}\n" for n, (word, mark) in enumerate(words)]
+    words = [name, "lives", "in", place, name, "."]
+    marks = ["(0)" if word == name else "-" for word in words]
+    rows = [f"d{number}\t0\t{n}\t{words[n]}\t{marks[n]}\n" for n in range(len(words))]
     return f"#begin document (d{number}); part 0\n{''.join(rows)}\n#end document\n"
 
 
@@ -143,12 +130,11 @@ def _write_senses(folder):
                 "</sentence>\n"
             )
             keys.append(f"{key} {sense}\n")
-        head = '<?xml version="1.0" encoding="UTF-8" ?>\n<corpus lang="en">\n'
         texts = [
             f'<text id="d{first}">\n{"".join(sentences[first : first + 4])}</text>\n'
             for first in range(0, count, 4)
         ]
-        _write(folder / f"{name}.data.xml", f"{head}{''.join(texts)}</corpus>\n")
+        _write(folder / f"{name}.data.xml", f'<corpus lang="en">\n{"".join(texts)}</corpus>\n')
         _write(folder / f"{name}.gold.key.txt", "".join(keys))
     lines = ["lemma\tpos\trank\tsense_key\tsynset\tgloss\n"]
     lines += [f"play\tn\t{n}\t{sense}\ts{n}\tg\n" for n, sense in ((1, "game"), (2, "drama"))]

@@ -67,19 +67,32 @@ def block(entries: list[tuple[bytes, bytes]], *, restart_every: int = 16) -> byt
 
 def table(entries: list[tuple[bytes, bytes]], *, per_block: int = 7) -> bytes:
     """Return an SSTable of sorted entries."""
-    out, handles = bytearray(), []
+    parts = [entries[start : start + per_block] for start in range(0, len(entries), per_block)]
+    index = [(part[-1][0], number) for number, part in enumerate(parts)]
+    return table_of([block(part) for part in parts], index)
+
+
+def table_of(blocks: list[bytes], index: list[tuple[bytes, int]]) -> bytes:
+    """Return an SSTable of blocks; its index has their last keys and numbers."""
+    out = bytearray()
 
     def add(content: bytes) -> bytes:
-        start = len(out)
-        out.extend(content + b"\0" + struct.pack("<I", masked(crc32c(content + b"\0"))))
+        start, stored = len(out), content + b"\0"
+        out.extend(stored + struct.pack("<I", masked(crc32c(stored))))
         return varint(start) + varint(len(content))
 
-    for start in range(0, len(entries), per_block):
-        part = entries[start : start + per_block]
-        handles.append((part[-1][0], add(block(part))))
-    metadata, index = add(block([])), add(block(handles, restart_every=1))
-    footer = (metadata + index).ljust(40, b"\0")
-    return bytes(out) + footer + bytes.fromhex("57fb808b247547db")
+    handles = [add(one) for one in blocks]
+    footer = add(block([]))
+    footer += add(block([(key, handles[number]) for key, number in index], restart_every=1))
+    return bytes(out) + footer.ljust(40, b"\0") + bytes.fromhex("57fb808b247547db")
+
+
+def tensor_entry(code: int, shape: tuple[int, ...], data: bytes, *, shard=0, start=0) -> bytes:
+    """Return what an index has of a tensor: type, shape, place and checksum."""
+    dims = b"".join(field(2, field(1, size)) for size in shape)
+    entry = field(1, code) + field(2, dims) + (field(3, shard) if shard else b"")
+    entry += (field(4, start) if start else b"") + field(5, len(data))
+    return entry + field(6, masked(crc32c(data)), fixed32=True)
 
 
 def field(number: int, value: int | bytes, *, fixed32: bool = False) -> bytes:
@@ -93,20 +106,15 @@ def field(number: int, value: int | bytes, *, fixed32: bool = False) -> bytes:
 _TYPES = {"f4": 1, "f8": 2, "i4": 3, "i8": 9, "f2": 19}
 
 
-def write_bundle(
-    prefix: Path, variables: Arrays, *, num_shards: int = 1, big_endian: bool = False
-) -> None:
+def write_bundle(prefix: Path, variables: Arrays, *, num_shards=1, big_endian=False) -> None:
     """Write a checkpoint of version 2, its tensors dealt out over the data files."""
     shards = [bytearray() for _ in range(num_shards)]
     header = field(1, num_shards) + (field(2, 1) if big_endian else b"") + field(3, field(1, 1))
     entries = [(b"", header)]
     for number, (name, array) in enumerate(sorted(variables.items())):
         data, shard = np.ascontiguousarray(array).tobytes(), number % num_shards
-        dims = b"".join(field(2, field(1, size)) for size in array.shape)
-        entry = field(1, _TYPES[array.dtype.str[1:]]) + field(2, dims)
-        entry += field(3, shard) if shard else b""
-        entry += field(4, len(shards[shard])) if shards[shard] else b""
-        entry += field(5, len(data)) + field(6, masked(crc32c(data)), fixed32=True)
+        code, start = _TYPES[array.dtype.str[1:]], len(shards[shard])
+        entry = tensor_entry(code, array.shape, data, shard=shard, start=start)
         entries.append((name.encode(), entry))
         shards[shard] += data
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -127,9 +135,7 @@ def variable_name(name: str) -> str:
     return f"lm/{name}"
 
 
-def write_checkpoint(
-    folder: Path, arrays: Arrays, options: Mapping[str, Any], *, words: int = 0, **settings: Any
-) -> Path:
+def write_checkpoint(folder: Path, arrays: Arrays, options, *, words=0, **settings) -> Path:
     """Write a run of the original's trainer: variables, slots, the step, options, vocabulary."""
     arrays = dict(arrays)
     folder.mkdir(parents=True, exist_ok=True)
@@ -230,14 +236,7 @@ def task_state(elmos: Mapping[str, Arrays], mixes: list[tuple[list[float], float
     return state
 
 
-def write_archive(
-    path: Path,
-    state: Mapping[str, torch.Tensor],
-    *,
-    embedder: Mapping[str, Any] | None = None,
-    files: Mapping[str, bytes] | None = None,
-    legacy: bool = True,
-) -> Path:
+def write_archive(path: Path, state, *, embedder=None, files=None, legacy=True) -> Path:
     """Write a ``model.tar.gz`` of AllenNLP."""
     tables = {"type": "elmo_token_embedder", "options_file": "/x/options.json", **(embedder or {})}
     config = {
@@ -264,9 +263,7 @@ def write_archive(
 # --- ELMoForManyLangs
 
 
-def write_many_langs(
-    folder: Path, arrays: Arrays, options: Mapping[str, Any], *, legacy: bool = False
-) -> dict[str, Any]:
+def write_many_langs(folder: Path, arrays: Arrays, options, *, legacy=False) -> dict[str, Any]:
     """Write a model: LSTMs of the original's arrays, and a token embedder drawn at random.
 
     Returns the lists and arrays of the token embedder, for an independent computation.

@@ -3,7 +3,7 @@
 import json
 import tarfile
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.cli.descriptions import describe
-from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.corpus.shards import ShardSet, _decode_shard, write_shards
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.formats.rows import Row
@@ -27,7 +27,6 @@ from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
 from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.spelling import SpellingModel
-from elmokit.text.word_vocab import WordVocab
 from elmokit.training.checkpoints import load_checkpoint, save_checkpoint
 from elmokit.training.pretraining.run import PretrainConfig
 from elmokit.vectors.vector_files import read_vectors, write_vectors
@@ -39,14 +38,12 @@ from elmokit.weights.readers.registry import read_foreign
 from ..parity.oracles import case, read_datasets
 from . import foreign_models as foreign
 from .damaged_files import Target
-from .embedding_models import WORDS, embed_files, toy_model
+from .embedding_models import embed_files, toy_model
 from .fuzz_text_targets import TEXT_TARGETS
 
 
 def model_with_vocab() -> PretrainedBiLM:
-    vocab, softmax = WordVocab(["<S>", "</S>", "<UNK>", *WORDS]), SoftmaxConfig(num_samples=4)
-    config = toy_model(cell_dim=12).config
-    model = PretrainedBiLM(config, word_vocab=vocab, softmax_config=softmax)
+    model = toy_model(cell_dim=12, vocab=True, softmax_config=SoftmaxConfig(num_samples=4))
     model.spelling = SpellingModel.train(["walrus", "여행"])
     return model
 
@@ -89,16 +86,13 @@ def shards(folder: Path) -> Target:
     write_shards(sentences, folder, tokens_per_shard=3, metadata={"tokenizer": tokenizer})
 
     def read() -> None:
-        opened = ShardSet.open(folder)
-        assert all(opened.sentences())
+        assert all(ShardSet.open(folder).sentences())
 
     return Target("shards", folder, read, {"manifest.json": 4})
 
 
 def shard_file(folder: Path) -> Target:
     """A shard whose manifest was made to fit: only its own structure protects."""
-    from elmokit.corpus.shards import _decode_shard
-
     write_shards([["I", "sat"], ["배", "를"]], folder.with_name("whole"))
     path = folder / "shard-00000.bin"
     path.write_bytes((folder.with_name("whole") / path.name).read_bytes())
@@ -111,11 +105,9 @@ def task_run(folder: Path) -> Target:
     data.write_text("Minji B-PER\nsat O\n\nby O\nBank B-LOC\n\n", encoding="utf-8")
     folder.rmdir()
     config = TaskRunConfig(
-        task="ner",
-        hidden_dims=(3,),
-        inputs=InputSettings(characters=False),
+        task="ner", hidden_dims=(3,), inputs=InputSettings(characters=False),
         train=TaskTrainConfig(epochs=1),
-    )
+    )  # fmt: skip
     cache = folder.with_name("layers")
     train_task(config, data, data, folder, model=str(model), device="cpu", cache_dir=cache)
     (folder / "metrics.jsonl").unlink()
@@ -125,38 +117,30 @@ def task_run(folder: Path) -> Target:
     return Target("task run", folder, read, {"task.json": 3})
 
 
-def vectors(suffix: str) -> Callable[[Path], Target]:
-    def make(folder: Path) -> Target:
-        path = folder / f"vectors{suffix}"
-        write_vectors(path, ["a", "b", "강"], np.arange(12, dtype=np.float32).reshape(3, 4))
-        return Target(f"vectors{suffix}", folder, lambda: read_vectors(path))
-
-    return make
+def vectors(folder: Path, *, suffix: str) -> Target:
+    path = folder / f"vectors{suffix}"
+    write_vectors(path, ["a", "b", "강"], np.arange(12, dtype=np.float32).reshape(3, 4))
+    return Target(f"vectors{suffix}", folder, lambda: read_vectors(path))
 
 
-def embedded(suffix: str) -> Callable[[Path], Target]:
-    def make(folder: Path) -> Target:
-        text, path = folder.with_name("text.txt"), folder / f"out{suffix}"
-        text.write_text("I sat\nby the bank\n", encoding="utf-8")
-        embed_files(Embedder(toy_model()), text, path)
+def embedded(folder: Path, *, suffix: str) -> Target:
+    text, path = folder.with_name("text.txt"), folder / f"out{suffix}"
+    text.write_text("I sat\nby the bank\n", encoding="utf-8")
+    embed_files(Embedder(toy_model()), text, path)
 
-        def read() -> None:
-            read_metadata(path)
-            with open_vectors(path) as vectors:
-                for number, (_, layers) in enumerate(vectors):
-                    assert (vectors[number][1] == layers).all() or np.isnan(layers).any()
+    def read() -> None:
+        read_metadata(path)
+        with open_vectors(path) as vectors:
+            for number, (_, layers) in enumerate(vectors):
+                assert (vectors[number][1] == layers).all() or np.isnan(layers).any()
 
-        return Target(f"embeddings{suffix}", folder, read)
-
-    return make
+    return Target(f"embeddings{suffix}", folder, read)
 
 
 def parts(folder: Path) -> Target:
     store = PartStore(folder)
-    rows = [
-        Row(0, "0", "a b", ["a", "b"], np.ones((2, 2, 4))),
-        Row(1, "1", "", [], np.ones((2, 0, 4))),
-    ]
+    first = Row(0, "0", "a b", ["a", "b"], np.ones((2, 2, 4)))
+    rows = [first, Row(1, "1", "", [], np.ones((2, 0, 4)))]
     state = LSTMState(np.ones((1, 2, 1, 4), np.float32), np.ones((1, 2, 1, 8), np.float32))
     store.add(0, rows, state)
 
@@ -212,50 +196,44 @@ def senses(folder: Path) -> Target:
     return Target("senses", folder, read)
 
 
-def imported(kind: str) -> Callable[[Path], Target]:
+def imported(folder: Path, *, kind: str) -> Target:
     """A foreign model: all of its files, or the archive, damaged at any place."""
-
-    def make(folder: Path) -> Target:
-        inputs = case("variant_maxchars20")
-        arrays = read_datasets(inputs.directory / "weights.hdf5")
-        options = json.loads(inputs.options_path.read_text())
-        source, weights = folder, {}
-        if kind == "checkpoint":
-            foreign.write_checkpoint(folder, arrays, options, words=6, num_shards=2)
-            weights = {"model.ckpt-1250.index": 6}
-        elif kind == "many-langs":
-            foreign.write_many_langs(folder, arrays, options)
-            weights = {"encoder.pkl": 3, "token_embedder.pkl": 3}
-        elif kind == "torch":
-            source = foreign.write_archive(
-                folder.with_name("a.tar.gz"),
-                foreign.task_state({"elmo": arrays}, [([0.0] * 3, 1.0)]),
-            )
-            with tarfile.open(source) as archive:
-                archive.extractall(folder, filter="data")
-            source, weights = folder, {"weights.th": 6}
-        elif kind == "zip":
-            foreign.write_hub_module(folder.with_name("hub"), arrays)
-            source = folder / "hub.zip"
-            with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path in sorted(folder.with_name("hub").rglob("*.*")):
-                    archive.write(path, path.name)
-        else:
-            state = foreign.task_state({"elmo": arrays}, [])
-            source = foreign.write_archive(folder / "model.tar.gz", state)
-        scratch = folder.with_name("scratch")
-        read = lambda: read_foreign(source, Choices(), scratch=scratch)  # noqa: E731
-        return Target(f"{kind} of other software", folder, read, weights)
-
-    return make
+    inputs = case("variant_maxchars20")
+    arrays = read_datasets(inputs.directory / "weights.hdf5")
+    options = json.loads(inputs.options_path.read_text())
+    source, weights = folder, {}
+    if kind == "checkpoint":
+        foreign.write_checkpoint(folder, arrays, options, words=6, num_shards=2)
+        weights = {"model.ckpt-1250.index": 6}
+    elif kind == "many-langs":
+        foreign.write_many_langs(folder, arrays, options)
+        weights = {"encoder.pkl": 3, "token_embedder.pkl": 3}
+    elif kind == "zip":
+        foreign.write_hub_module(folder.with_name("hub"), arrays)
+        source = folder / "hub.zip"
+        with zipfile.ZipFile(source, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(folder.with_name("hub").rglob("*.*")):
+                archive.write(path, path.name)
+    elif kind == "tar":
+        state = foreign.task_state({"elmo": arrays}, [])
+        source = foreign.write_archive(folder / "model.tar.gz", state)
+    else:
+        state = foreign.task_state({"elmo": arrays}, [([0.0] * 3, 1.0)])
+        with tarfile.open(foreign.write_archive(folder.with_name("a.tar.gz"), state)) as archive:
+            archive.extractall(folder, filter="data")
+        weights = {"weights.th": 6}
+    scratch = folder.with_name("scratch")
+    read = lambda: read_foreign(source, Choices(), scratch=scratch)  # noqa: E731
+    return Target(f"{kind} of other software", folder, read, weights)
 
 
 TARGETS = {
     "model": model_dir, "original": original, "shards": shards, "shard": shard_file,
-    "task": task_run, "vectors-txt": vectors(".txt"), "vectors-bin": vectors(".bin"),
-    "h5": embedded(".h5"), "npz": embedded(".npz"), "parquet": embedded(".parquet"),
+    "task": task_run,
+    **{f"vectors-{kind}": partial(vectors, suffix=f".{kind}") for kind in ("txt", "bin")},
+    **{kind: partial(embedded, suffix=f".{kind}") for kind in ("h5", "npz", "parquet")},
     "parts": parts, "checkpoint": checkpoint, "run": run_record, "senses": senses,
     "model-older": older_model_dir, "results": results, **TEXT_TARGETS,
-    **{f"foreign-{kind}": imported(kind)
+    **{f"foreign-{kind}": partial(imported, kind=kind)
        for kind in ("checkpoint", "torch", "many-langs", "zip", "tar")},
 }  # fmt: skip

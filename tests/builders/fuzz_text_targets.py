@@ -1,14 +1,21 @@
 """What users give elmokit to read, for `damaged_files`: text, labels, vocabularies, settings."""
 
+import csv
 import gzip
+import io
 import json
+<<<<<<< HEAD
 from collections.abc import Callable, Iterable
+=======
+import struct
+from collections.abc import Callable, Iterator
+from functools import partial
+>>>>>>> cut-t4
 from pathlib import Path
 
 from elmokit.config import apply_overrides
 from elmokit.corpus.readers import read_sentences
 from elmokit.embed.numbered_lines import NumberedLines
-from elmokit.errors import FormatError
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.trace import tokenize
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
@@ -34,21 +41,16 @@ HOSTILE = (
     "e\u0301 ㅋㅋㅋㅋ \u1100\u1161\u11a8 \ufeffx\u200by "
     "\U0001f469\u200d\U0001f4bb ｆｕｌｌ −1\t2\r\n"
 )
-ROWS = {
-    "columns.conll": "Mina NNP B-PER\nKim NNP I-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n",
-    "tabs.conll": "Mina\tB-PER\nKim\tI-PER\n\n서울\tB-LOC\n은\tO\n",
-    "treebank.conllu": "# text = 강이\n1\t강이\t강+이\tNOUN\tncn+jcs\t_\t0\t_\t_\t_\n"
-    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\t길다\t길+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n",
-    "coref.conll": "#begin document (GUM_news_a); part 000\n"
-    + "".join(
-        f"GUM_news_a\t0\t{n}\t{word}" + "\t-" * 5 + f"\tAnn\t-\t{mark}\n"
-        for n, (word, mark) in enumerate((("Mina", "(4"), ("Kim", "4)"), ("her", "(4)|(7)")))
-    )
-    + "\n#end document\n",
-    "trees.txt": "(3 (2 It) (4 (2 really) (3 shines)))\n(0 (1 bad) (2 .))\n",
-}
+TREEBANK = (
+    "# text = 강이\n1\t강이\t강+이\tNOUN\tncn+jcs\t_\t0\t_\t_\t_\n"
+    "2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n2\t길다\t길+다\tADJ\tpaa+ef\t_\t0\t_\t_\t_\n\n"
+)
+COREFERENCE = "".join(
+    f"GUM_news_a\t0\t{n}\t{word}" + "\t-" * 5 + f"\tAnn\t-\t{mark}\n"
+    for n, (word, mark) in enumerate((("Mina", "(4"), ("Kim", "4)"), ("her", "(4)|(7)")))
+)
 TABLES = {
-    "labels": [{"text": "비가 온다.", "label": "1"}, {"text": 'a, "b"', "label": "0"}],
+    "text": [{"text": "비가 온다.", "label": "1"}, {"text": 'a, "b"', "label": "0"}],
     "pairs": [
         {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": "contradiction"},
         {"premise": "a", "hypothesis": "b", "label": "neutral"},
@@ -79,32 +81,38 @@ OVERRIDES = (
 )
 
 
+def text_file(
+    folder: Path, *, name: str, content: str | bytes, read: Callable[[Path], object], kind: str = ""
+) -> Target:
+    """A file, which is read to its end where `read` gives it bit by bit."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def read_all() -> None:
+        content = read(path)
+        for _ in content if isinstance(content, Iterator) else ():
+            pass
+
+    return Target(kind or name, folder, read_all)
+
+
 def _file(name: str, content: str | bytes, read: Callable[[Path], object], kind: str = "") -> Make:
-    def make(folder: Path) -> Target:
-        path = folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return Target(kind or name, folder, lambda: read(path))
-
-    return make
-
-
-def _all(read: Callable[[Path], Iterable[object]]) -> Callable[[Path], object]:
-    return lambda path: [None for _ in read(path)]
+    return partial(text_file, name=name, content=content, read=read, kind=kind)
 
 
 def _lines(*objects: object) -> str:
     return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in objects)
 
 
-def _table(rows: list[dict[str, str]], separator: str) -> str:
-    quoted = [['"' + value.replace('"', '""') + '"' for value in row.values()] for row in rows]
-    lines = [
-        list(rows[0]),
-        *([list(row.values()) for row in rows] if separator == "\t" else quoted),
-    ]
-    return "".join(separator.join(line) + "\n" for line in lines)
+def _table(rows: list[dict[str, str]], dialect: str) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), dialect=dialect, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
 
 
+<<<<<<< HEAD
 def _read_labels(path: Path) -> Iterable[object]:
     return read_labeled_texts(path, str.split)
 
@@ -116,6 +124,24 @@ def _read_pairs(path: Path) -> Iterable[object]:
 def _read_corpus(path: Path) -> None:
     for _ in read_sentences([path], build_tokenizer(TokenizerConfig(name="simple"))):
         pass
+=======
+def fasttext_model() -> bytes:
+    """A fastText model of three words, two-number vectors and five buckets."""
+    words = ["</s>", "the", "강물"]
+    return b"".join((
+        struct.pack("<2i", 793712314, 12),
+        struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 5, 2, 3, 100, 1e-4),
+        struct.pack("<3i2q", len(words), len(words), 0, 100, -1),
+        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
+        struct.pack("<?2q", False, len(words) + 5, 2),
+        np.arange(2 * (len(words) + 5), dtype="<f4").tobytes(),
+        struct.pack("<?2q", False, len(words), 2), bytes(8 * len(words)),
+    ))  # fmt: skip
+
+
+def _read_corpus(path: Path) -> object:
+    return read_sentences([path], build_tokenizer(TokenizerConfig(name="simple")))
+>>>>>>> cut-t4
 
 
 def _read_numbered(path: Path) -> None:
@@ -125,22 +151,18 @@ def _read_numbered(path: Path) -> None:
     lines.sha256()
 
 
-def tokens(name: str) -> Make:
+def tokens(folder: Path, *, name: str) -> Target:
     """Each line through a tokenizer and back to its place in the text."""
+    model = toy_model(tokenizer=TokenizerConfig(name=name))
 
-    def make(folder: Path) -> Target:
-        model = toy_model(tokenizer=TokenizerConfig(name=name))
+    def read(path: Path) -> None:
+        for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
+            line = text_of_line(raw, path, number, reason="")
+            for token in tokenize(model, line).tokens:
+                if token.start is not None and not 0 <= token.start <= (token.end or 0):
+                    raise AssertionError(f"{token} has no place")
 
-        def read(path: Path) -> None:
-            for number, raw in enumerate(path.read_bytes().split(b"\n"), 1):
-                line = text_of_line(raw, path, number, reason="")
-                for token in tokenize(model, line).tokens:
-                    if token.start is not None and not 0 <= token.start <= (token.end or 0):
-                        raise AssertionError(f"{token} has no place")
-
-        return _file("text.txt", HOSTILE, read, f"tokens-{name}")(folder)
-
-    return make
+    return text_file(folder, name="text.txt", content=HOSTILE, read=read, kind=f"tokens-{name}")
 
 
 def _read_vocab(path: Path) -> None:
@@ -160,46 +182,47 @@ def _override(path: Path) -> None:
     finetune_config(overrides=[one for one in overrides if not one.startswith("model")])
 
 
-def _read_padded(path: Path) -> None:
-    if not read_vectors(path).words:
-        raise FormatError(f"{path}: none")
-
-
 TEXT_TARGETS: dict[str, Make] = {
     "corpus-txt": _file("corpus.txt", HOSTILE, _read_corpus),
-    "corpus-jsonl": _file("corpus.jsonl", _lines(*({"text": one} for one in ("a b", "강 가"))),
-                          _read_corpus),
+    "corpus-jsonl": _file("corpus.jsonl", _lines({"text": "a b"}, {"text": "강 가"}), _read_corpus),
     "corpus-gz": _file("corpus.txt.gz", gzip.compress(HOSTILE.encode()), _read_corpus),
     "numbered": _file("lines.txt", HOSTILE, _read_numbered),
-    "tokens-simple": tokens("simple"), "tokens-english": tokens("english"),
-    "tokens-korean": tokens("korean"),
+    **{f"tokens-{name}": partial(tokens, name=name) for name in ("simple", "english", "korean")},
     "vocab": _file("vocab.txt", "<S>\n</S>\n<UNK>\nthe\n강\nbank\n", _read_vocab),
     "recipe": _file("recipe.toml", RECIPE, _read_recipe),
     "overrides": _file("overrides", OVERRIDES, _override),
-    "fasttext": _file("fasttext.bin", fasttext_model(), _read_padded),
-    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), _read_padded),
-    "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", _read_padded),
-    "columns": _file("a.conll", ROWS["columns.conll"], _all(read_columns), "columns"),
-    "columns-iob1": _file("a.conll", ROWS["tabs.conll"],
-                          _all(lambda path: read_columns(path, spaces="drop")),
-                          "iob1"),
-    "treebank": _file("a.conllu", ROWS["treebank.conllu"], _all(read_conllu)),
-    "morphemes": _file("a.conllu", ROWS["treebank.conllu"], _all(read_morphemes), "morphemes"),
-    "coref": _file("a.conll", ROWS["coref.conll"], _all(read_coreference), "coref"),
-    "trees": _file("a.txt", ROWS["trees.txt"],
-                   _all(lambda path: read_sentiment_trees(path, min_phrase_tokens=1)), "trees"),
-    "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), _all(read_propbank), "roles"),
-    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), _all(read_wic), "wic"),
-    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), _all(read_kobest_wic), "kobest"),
-    "squad": _file("a.json", json.dumps(QUESTIONS), _all(read_squad), "squad"),
-    **{
-        f"{kind}-{suffix}": _file(
-            f"a.{suffix}",
-            _lines(*rows) if separator is None else _table(rows, separator),
-            _all(read), f"{kind}-{suffix}",
-        )
-        for kind, read, rows in (("text", _read_labels, TABLES["labels"]),
-                                 ("pairs", _read_pairs, TABLES["pairs"]))
-        for suffix, separator in (("jsonl", None), ("tsv", "\t"), ("csv", ","))
-    },
+    "fasttext": _file("fasttext.bin", fasttext_model(), read_vectors),
+    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), read_vectors),
+    "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", read_vectors),
+    "columns": _file(
+        "a.conll", "Mina NNP B-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n", read_columns,
+        "columns",
+    ),
+    "columns-iob1": _file(
+        "a.conll", "Mina\tB-PER\nKim\tI-PER\n\n서울\tB-LOC\n은\tO\n",
+        partial(read_columns, spaces="drop"), "iob1",
+    ),
+    "treebank": _file("a.conllu", TREEBANK, read_conllu),
+    "morphemes": _file("a.conllu", TREEBANK, read_morphemes, "morphemes"),
+    "coref": _file(
+        "a.conll", f"#begin document (GUM_news_a); part 000\n{COREFERENCE}\n#end document\n",
+        read_coreference, "coref",
+    ),
+    "trees": _file(
+        "a.txt", "(3 (2 It) (4 (2 really) (3 shines)))\n(0 (1 bad) (2 .))\n",
+        partial(read_sentiment_trees, min_phrase_tokens=1), "trees",
+    ),
+    "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), read_propbank, "roles"),
+    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), read_wic, "wic"),
+    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), read_kobest_wic, "kobest"),
+    "squad": _file("a.json", json.dumps(QUESTIONS), read_squad, "squad"),
 }  # fmt: skip
+for kind, texts in (("text", (("text",),)), ("pairs", (("premise",), ("hypothesis",)))):
+    read_table = partial(read_labeled_texts, tokenize=str.split, texts=texts)
+    for suffix, content in (
+        ("jsonl", _lines(*TABLES[kind])),
+        ("tsv", _table(TABLES[kind], "excel-tab")),
+        ("csv", _table(TABLES[kind], "excel")),
+    ):
+        name = f"{kind}-{suffix}"
+        TEXT_TARGETS[name] = _file(f"a.{suffix}", content, read_table, name)

@@ -1,4 +1,4 @@
-"""A server on a free port of this machine, in a thread."""
+"""A server of vectors, or the explorer's page, on a free port of this machine, in a thread."""
 
 import http.client
 import json
@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from elmokit.web.api.routes import Service
+from elmokit.web.page.calls import Calls, page_router
+from elmokit.web.page.export import catalog, page_files
+from elmokit.web.page.models import load_explored
 from elmokit.web.server import Server
 from elmokit.web.startup import ServerSettings, listen
 
@@ -62,6 +65,31 @@ def served(embedder, *, vocab=None, runs=None, **options):
         yield LiveService(port, server, service)
 
 
+@dataclass
+class LivePage(LiveServer):
+    calls: Calls
+    files: dict
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+
+@contextmanager
+def served_page(names, *, runs=None, tasks=None, corpus=(), more_files=None):
+    """Serve the page with models, by directory; `more_files` are contents by path."""
+    models = load_explored([str(name) for name in names])
+    loaded = {name: lambda run=run: run for name, run in (tasks or {}).items()}
+    calls = Calls(models, runs=runs, tasks=loaded, corpus=corpus)
+    task_names = {name: run.task.name for name, run in (tasks or {}).items()}
+    content = catalog(models, served=True, runs=runs or (), tasks=task_names, corpus=corpus)
+    files = page_files(content, models)
+    files |= {path: lambda text=text: text.encode() for path, text in (more_files or {}).items()}
+    server = Server(page_router(files, calls), ServerSettings(), host="127.0.0.1")
+    with running(server) as port:
+        yield LivePage(port, server, calls, files)
+
+
 @contextmanager
 def running(server):
     """Run a server on a free port."""
@@ -75,6 +103,11 @@ def running(server):
         server.should_exit = True
         thread.join(30)
         assert not thread.is_alive()
+
+
+def is_listening(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def connect(server, *, receives=None):

@@ -91,14 +91,10 @@ def char_encoder(draw):
 
 def char_cnn(draw, kernels):
     encoder, ids, lengths = char_encoder(draw)
+    weights = [conv.get_parameter("weight").detach() for conv in encoder.convolutions]
     packed = PackedCharCNN(
         kernels, encoder.char_embedding.weight.detach(),
-        [
-            (conv.get_parameter("weight").detach(), draw.values(count))
-            for conv, (_, count) in zip(
-                encoder.convolutions, encoder.config.filters, strict=True
-            )
-        ],
+        [(weight, draw.values(len(weight))) for weight in weights],
         max_characters=ids.shape[1], activation=encoder.config.activation, padding_id=PADDING_ID,
         kind=draw.one_of(KINDS),
     )  # fmt: skip
@@ -157,13 +153,8 @@ def train_softmax(draw, _):
 
 
 def train_rows(draw, _):
-    kernels = load_training_kernels()
-    assert kernels is not None
-    columns, inner, dtype = (
-        draw.size(200),
-        draw.size(90),
-        draw.one_of((torch.float32, torch.bfloat16)),
-    )
+    kernels, columns, inner = load_training_kernels(), draw.size(200), draw.size(90)
+    dtype = draw.one_of((torch.float32, torch.bfloat16))
     weight = draw.values(columns, inner)
     kernels.pack(weight, dtype, transposed=draw.one_of((False, True)))
     kernels.column_sums(weight.to(dtype), draw.one_of((None, draw.values(columns))))

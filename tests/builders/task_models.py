@@ -9,6 +9,10 @@ from elmokit.bilm.bilm import BiLMConfig
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.tasks.inputs.settings import InputSettings
+from elmokit.tasks.runs.run_dir import TaskRunConfig
+from elmokit.tasks.runs.task_run import TaskRun
+from elmokit.tasks.runs.train_task import train_task
+from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -38,6 +42,24 @@ def padded_texts(*lengths, dim, seed=0):
     texts = [torch.randn(n, dim, generator=generator, dtype=torch.float64) for n in lengths]
     padded = pad_sequence(texts, batch_first=True, padding_value=torch.nan)
     return texts, padded, ~padded.isnan().any(dim=2)
+
+
+TABLES = {
+    "sentiment": "text\tlabel\nby the river\tgood\nI sat\tbad\n",
+    "nli": "premise\thypothesis\tlabel\nI sat\tby\tneutral\nthe bank\tI\tentailment\n",
+}
+
+
+def trained_classifier(task: str, folder: Path, model: Path, **given) -> TaskRun:
+    """A run of `sentiment` or `nli`, in the folder of this name, that saw two examples once."""
+    table = folder / f"{task}.tsv"
+    table.write_text(TABLES[task], encoding="utf-8")
+    config = TaskRunConfig(
+        task=task, hidden_dims=(8,), train=TaskTrainConfig(epochs=1, batch_size=2)
+    )
+    cache = folder / "layers"
+    train_task(config, table, table, folder / task, model=str(model), cache_dir=cache, **given)
+    return TaskRun.load(folder / task)
 
 
 ENTITIES = "Minji B-PER\nKim I-PER\nsat O\n\nby O\nBank B-LOC\n\n"

@@ -15,15 +15,15 @@ from elmokit.weights.model_dir import PretrainedBiLM
 FULL_SOFTMAX = SoftmaxConfig(kind="full")
 WORDS = ["the", "river", "bank", "money", "boat", "is", "a", "of", "을", "강"]
 VOCAB = WordVocab(["<S>", "</S>", "<UNK>", *WORDS])
+NUM_WORDS = len(VOCAB)
 
 
-def toy_config(*, word_input: bool = False, num_words: int = len(VOCAB), **settings) -> BiLMConfig:
+def toy_config(*, word_input=False, num_words=NUM_WORDS, max_characters=14, **settings):
     """A biLM of a few hundred parameters whose clips act; dropout only if asked for."""
+    cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 6)), num_highway=1)
     return BiLMConfig(
-        char_vocab=CharVocabConfig(max_characters=14),
-        char_cnn=None
-        if word_input
-        else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 6)), num_highway=1),
+        char_vocab=CharVocabConfig(max_characters=max_characters),
+        char_cnn=None if word_input else cnn,
         num_words=num_words if word_input else None,
         lstm=LSTMConfig(cell_dim=10, projection_dim=5, cell_clip=0.8, projection_clip=0.3),
         **{"dropout": 0.0, **settings},
@@ -31,21 +31,12 @@ def toy_config(*, word_input: bool = False, num_words: int = len(VOCAB), **setti
 
 
 def toy_model(
-    *,
-    vocab: WordVocab | None = VOCAB,
-    softmax: SoftmaxConfig | None = FULL_SOFTMAX,
-    word_input: bool = False,
-    gain: float = 2.0,
-    **settings,
+    *, vocab=VOCAB, softmax=FULL_SOFTMAX, word_input=False, max_characters=14, gain=2.0, **settings
 ) -> PretrainedBiLM:
     """A model with random weights large enough that layers and directions differ clearly."""
-    num_words = len(VOCAB) if vocab is None else len(vocab)
-    model = PretrainedBiLM(
-        toy_config(word_input=word_input, num_words=num_words),
-        word_vocab=vocab,
-        softmax_config=softmax,
-        **settings,
-    )
+    num_words = NUM_WORDS if vocab is None else len(vocab)
+    config = toy_config(word_input=word_input, num_words=num_words, max_characters=max_characters)
+    model = PretrainedBiLM(config, word_vocab=vocab, softmax_config=softmax, **settings)
     model.reset_parameters(torch.Generator().manual_seed(3))
     with torch.no_grad():
         for layer in (*model.forward_layers, *model.backward_layers):

@@ -93,37 +93,37 @@ def test_of_several_those_that_can_be_described_are(folder, order):
     assert "text.txt" in next(item["error"] for item in items if "error" in item)
 
 
-class TestCache:
-    @pytest.fixture
-    def cache(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-        native = tmp_path / "elmokit" / "native"
-        native.mkdir(parents=True)
-        (native / f"inference-{'0' * 20}.so").write_bytes(b"12345")
-        (native / "notes.txt").touch()
-        keep_layers(Embedder(toy_model()), [("I", "sat")])
-        return tmp_path / "elmokit"
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    native = tmp_path / "elmokit" / "native"
+    native.mkdir(parents=True)
+    (native / f"inference-{'0' * 20}.so").write_bytes(b"12345")
+    (native / "notes.txt").touch()
+    keep_layers(Embedder(toy_model()), [("I", "sat")])
+    return tmp_path / "elmokit"
 
-    def test_sizes_are_shown_and_only_our_entries_cleared(self, cache):
-        found = json.loads(elmokit("cache", "--json").stdout)
-        assert found["kernels"] == {
-            "path": str(cache / "native"), "entries": 1, "bytes": 5, "limit_bytes": None
-        }  # fmt: skip
-        assert found["layers"]["entries"] == 1
-        assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
-        assert found["layers"]["limit_bytes"] == 10**10
-        unsent = cache / "uploads/0123456789abcdef/x.h5"
-        unsent.parent.mkdir(parents=True)
-        unsent.write_bytes(b"123")
-        parts = cache / "uploads/fedcba9876543210/y.h5.parts"
-        parts.mkdir(parents=True)
-        (parts / "part-000000000000-000000000001.npz").write_bytes(b"12345")
-        (parts.parent / ".elmokit-lock").touch()
-        shown = elmokit("cache", "--clear").stdout
-        assert "removed" in shown
-        assert "kept" in shown
-        found = json.loads(elmokit("cache", "--json").stdout)["unsent"]
-        assert (found["entries"], found["bytes"]) == (2, 8)
-        assert str(cache / "layers") in shown
-        assert os.listdir(cache / "layers") == []
-        assert os.listdir(cache / "native") == ["notes.txt"]
+
+def test_sizes_are_shown_and_only_our_entries_cleared(cache):
+    found = json.loads(elmokit("cache", "--json").stdout)
+    assert found["kernels"] == {
+        "path": str(cache / "native"), "entries": 1, "bytes": 5, "limit_bytes": None
+    }  # fmt: skip
+    assert found["layers"]["entries"] == 1
+    assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
+    assert found["layers"]["limit_bytes"] == 10**10
+    unsent = cache / "uploads/0123456789abcdef/x.h5"
+    unsent.parent.mkdir(parents=True)
+    unsent.write_bytes(b"123")
+    parts = cache / "uploads/fedcba9876543210/y.h5.parts"
+    parts.mkdir(parents=True)
+    (parts / "part-000000000000-000000000001.npz").write_bytes(b"12345")
+    (parts.parent / ".elmokit-lock").touch()
+    shown = elmokit("cache", "--clear").stdout
+    assert "removed" in shown
+    assert "kept" in shown
+    found = json.loads(elmokit("cache", "--json").stdout)["unsent"]
+    assert (found["entries"], found["bytes"]) == (2, 8)
+    assert str(cache / "layers") in shown
+    assert os.listdir(cache / "layers") == []
+    assert os.listdir(cache / "native") == ["notes.txt"]

@@ -22,11 +22,12 @@ OFTEN = ["--set", "train.checkpoint_steps=7"]
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """About 6,000 words of the demonstration text."""
-    lines = (
-        files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8").splitlines()[:600]
-    )
-    path = tmp_path_factory.mktemp("corpus") / "en.txt"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return demo_text("en", 600, tmp_path_factory.mktemp("corpus") / "en.txt")
+
+
+def demo_text(language, num_lines, path):
+    text = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text(encoding="utf-8")
+    path.write_text("".join(text.splitlines(keepends=True)[:num_lines]), encoding="utf-8")
     return path
 
 
@@ -36,10 +37,23 @@ def losses(run_dir):
     return {row["step"]: (row["loss"], row["gradient_norm"]) for row in rows if "loss" in row}
 
 
-def messages_of(ranks):
-    """What the processes wrote to stderr, at their good end."""
+def start_ranks(*arguments, before):
+    """Start the command once for each rank, with code that runs in its process before."""
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    place |= {"WORLD_SIZE": str(len(before)), "LOCAL_RANK": "0"}
+    return [
+        start_elmokit(
+            *arguments, before=code, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={**os.environ, **place, "RANK": str(rank)},
+        )
+        for rank, code in enumerate(before)
+    ]  # fmt: skip
+
+
+def messages_of(ranks, *, codes):
+    """What the processes wrote to stderr, when they have ended with their codes."""
     messages = [process.communicate(timeout=120)[1] for process in ranks]
-    assert [process.returncode for process in ranks] == [0] * len(ranks), messages
+    assert [process.returncode for process in ranks] == codes, messages
     return "".join(messages)
 
 
@@ -119,29 +133,20 @@ def test_two_nodes_train_like_one_process_and_resume(corpus, tmp_path):
     )  # fmt: skip
     options = [*TOY, "--tokens", "8000", *(part for one in settings for part in ("--set", one))]
     elmokit("pretrain", corpus, "-o", tmp_path / "one", *options)
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    ranks = [
-        start_elmokit(
-            "pretrain", corpus, "-o", tmp_path / "two", *options, before=before,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env={**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": "0"},
+    command = ["pretrain", corpus, "-o", tmp_path / "two", *options]
+    ranks = start_ranks(*command, before=(AFTER_ROWS.format(rows=8, signal=9), ""))
+    messages_of(ranks, codes=[-signal.SIGKILL, 1])
+    torchrun = ["--nnodes", "2", "--nproc-per-node", "1", "--master-addr", "127.0.0.1"]
+    torchrun += ["--master-port", free_port()]
+    nodes = [
+        start_python(
+            "from torch.distributed.run import main; main()", *torchrun, "--node-rank", node,
+            "-m", "elmokit", *command, "--resume", stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
-        for rank, before in enumerate((AFTER_ROWS.format(rows=8, signal=9), ""))
+        for node in (0, 1)
     ]  # fmt: skip
-    messages = [process.communicate(timeout=120)[1] for process in ranks]
-    assert [process.returncode for process in ranks] == [-signal.SIGKILL, 1], messages
-    port = str(free_port())
-
-    def start(node):
-        torchrun = ["--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1"]
-        torchrun += ["--master-addr", "127.0.0.1", "--master-port", port]
-        command = ["-m", "elmokit", "pretrain", corpus, "-o", tmp_path / "two", *options]
-        return start_python(
-            "from torch.distributed.run import main; main()", *torchrun, *command, "--resume",
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    messages_of([start(node) for node in (0, 1)])
+    messages_of(nodes, codes=[0, 0])
     one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
     assert one.keys() == two.keys()
     for step, (loss, _) in one.items():
@@ -153,16 +158,9 @@ def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
     options = [*TOY, "--set", "train.batch_size=18", "--set", "train.checkpoint_steps=6"]
 
     def run(directory, *more):
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        ranks = [
-            start_elmokit(
-                "pretrain", corpus, "-o", directory, *options, "--tokens", 1440, *more,
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                env={**os.environ, **place, "WORLD_SIZE": "3", "RANK": rank, "LOCAL_RANK": rank},
-            )
-            for rank in "012"
-        ]  # fmt: skip
-        assert "find_unused_parameters" not in messages_of(ranks)
+        command = ("pretrain", corpus, "-o", directory, *options, "--tokens", 1440, *more)
+        said = messages_of(start_ranks(*command, before=[""] * 3), codes=[0] * 3)
+        assert "find_unused_parameters" not in said
 
     run(tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
@@ -175,9 +173,7 @@ def test_three_processes_resume_bit_for_bit(corpus, tmp_path):
 
 
 def test_finetuning_on_a_domain_lowers_its_perplexity(corpus, whole_run, tmp_path):
-    korean = files("elmokit").joinpath("data/demo/ko.txt").read_text(encoding="utf-8")
-    domain = tmp_path / "domain.txt"
-    domain.write_text("\n".join(korean.splitlines()[:400]) + "\n", encoding="utf-8")
+    domain = demo_text("ko", 400, tmp_path / "domain.txt")
     done = elmokit(
         "finetune", whole_run[0], domain, "-o", tmp_path / "tuned", "--vocab", "corpus",
         "--general", corpus, "--epochs", 3, "--set", "vocab.min_count=1", "--json",

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import pytest
 from elmokit.embed.embedder import Embedder
 
 from ..builders.command_line import start_elmokit
-from ..builders.live_server import until
+from ..builders.live_server import is_listening, until
 
 pytestmark = pytest.mark.e2e
 
@@ -23,23 +22,30 @@ TEXTS = ["I sat by the bank .", "배 를 타고 갔다 ."]
 KEY = "a-key"
 
 
-def start(*arguments, key=KEY, before=""):
+def start(shared, *arguments, key=KEY, before=""):
     """Start the command; return process and URL once it listens."""
-    environment = {**os.environ, "ELMOKIT_API_KEY": key}
-    if key is None:
-        del environment["ELMOKIT_API_KEY"]
     process = start_elmokit(
-        "serve", "--port", 0, "--json", *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env=environment, before=before,
+        "serve", "--model", shared / "model", "--port", 0, "--json", *arguments,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, before=before,
+        env=os.environ | ({} if key is None else {"ELMOKIT_API_KEY": key}),
     )  # fmt: skip
     said = json.loads(process.stdout.readline())
     assert said["model"] == "model"
     return process, said["url"]
 
 
+def ask(url, given=None):
+    """Return the answer to a GET, or to what is posted."""
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    body = None if given is None else json.dumps(given).encode()
+    request = urllib.request.Request(url, body, headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.read()
+
+
 @pytest.fixture(scope="module")
 def url(shared):
-    process, url = start("--model", shared / "model", "--task", f"mood={shared / 'run'}")
+    process, url = start(shared, "--task", f"mood={shared / 'run'}")
     with process:
         yield url
         process.send_signal(signal.SIGTERM)
@@ -59,7 +65,8 @@ def test_openai(url, expected):
             answer = client.embeddings.create(model="model", input=TEXTS, **options)
             found = np.array([one.embedding for one in answer.data])
             assert np.abs(found - expected).max() < 1e-6
-            assert answer.usage.total_tokens == 11
+            assert [one.index for one in answer.data] == [0, 1]
+            assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (11, 11)
         assert [one.id for one in client.models.list()] == ["model"]
         with pytest.raises(openai.NotFoundError, match="There is no model"):
             client.embeddings.create(model="text-embedding-3-small", input="a")
@@ -82,65 +89,41 @@ def test_inference_client(url, expected):
 
 
 def test_other_machines_without_a_key_are_warned_of(shared):
-    process, url = start("--model", shared / "model", "--host", "0.0.0.0", key=None)
+    process, url = start(shared, "--host", "0.0.0.0", key=None)
     with process:
-        found = urlsplit(url)
-        assert found.hostname == "0.0.0.0"
-        with urllib.request.urlopen(f"http://127.0.0.1:{found.port}/health") as answer:
-            assert answer.status == 200
+        assert urlsplit(url).hostname == "0.0.0.0"
+        ask(f"http://127.0.0.1:{urlsplit(url).port}/health")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
         assert "--api-key" in process.stderr.read()
 
 
 def test_a_signal_ends_it_after_the_answer_and_nothing_sent_is_printed(shared):
-    process, url = start("--model", shared / "model")
+    process, url = start(shared)
     assert urlsplit(url).hostname == "127.0.0.1"
-    key = {"Authorization": f"Bearer {KEY}"}
     texts = ["the bank of a river " * 80, "Zyxwv! <s>", "Zyxwv" * 40, "쀓 쀓 쀓"] * 50
 
-    def ask():
-        body = json.dumps({"inputs": texts}).encode()
-        headers = key | {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(f"{url}embed", body, headers)) as answer:
-            return json.load(answer)
-
-    def has_arrived():
-        with urllib.request.urlopen(urllib.request.Request(f"{url}metrics", None, key)) as answer:
-            return b'te_request_count{method="batch"} 1' in answer.read()
-
     with process, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(ask)
-        until(has_arrived)
+        asked = pool.submit(ask, f"{url}embed", {"inputs": texts})
+        until(lambda: b'te_request_count{method="batch"} 1' in ask(f"{url}metrics"))
         process.send_signal(signal.SIGTERM)
-        assert len(asked.result()) == 200
+        assert len(json.loads(asked.result())) == 200
         assert process.wait(30) == 0
         assert process.stderr.read() == ""
 
 
 def test_a_second_signal_ends_it_at_once(shared):
     process, url = start(
-        "--model", shared / "model",
+        shared,
         before="import time, elmokit.web.api.computations\n"
         "def compute(*_): print('computing', flush=True); time.sleep(60)\n"
         "elmokit.web.api.computations.Embedding.compute = compute\n",
     )  # fmt: skip
-
-    def ask():
-        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-        urllib.request.urlopen(
-            urllib.request.Request(f"{url}embed", b'{"inputs": "I sat"}', headers)
-        )
-
-    def has_stopped_listening():
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", urlsplit(url).port)) != 0
-
     with process, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(ask)
+        asked = pool.submit(ask, f"{url}embed", {"inputs": "I sat"})
         assert process.stdout.readline() == "computing\n"
         process.send_signal(signal.SIGINT)
-        until(has_stopped_listening)
+        until(lambda: not is_listening(urlsplit(url).port))
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 128 + signal.SIGINT
         assert process.stderr.read() == ""
@@ -159,8 +142,7 @@ def test_explore_serves_until_it_is_interrupted(shared, tmp_path):
     )  # fmt: skip
     url = next(line for line in process.stderr if line.startswith("http")).split()[0]
     assert urlsplit(url).hostname == "127.0.0.1"
-    with urllib.request.urlopen(f"{url}explorer.json", timeout=20) as answer:
-        found = json.load(answer)
+    found = json.loads(ask(f"{url}explorer.json"))
     assert [entry["name"] for entry in found["models"]] == ["model"]
     assert [entry["name"] for entry in found["runs"]] == ["x", "x-2", "x-1", "x-2-2"]
     process.send_signal(signal.SIGINT)

@@ -3,13 +3,20 @@
 import json
 import signal
 import subprocess
-import time
 
 import pytest
 
 from ..builders.command_line import elmokit, start_elmokit
+from ..builders.live_server import until
 
 pytestmark = pytest.mark.e2e
+
+
+def training(folder, output, *arguments):
+    return (
+        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
+        "-o", output, "--set", "hidden_dims=[12]", *arguments,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +24,8 @@ def folder(shared):
     if (shared / "trained").exists():  # a worker may come back to this file
         return shared
     elmokit(
-        "train", "sentiment", "--data", shared / "data", "--model", shared / "model",
-        "-o", shared / "trained", "--layer-cache", shared / "layers", "--epochs", 40,
-        "--set", "train.patience=40", "--set", "hidden_dims=[12]",
-        "--set", "train.learning_rate=0.01",
+        *training(shared, shared / "trained"), "--layer-cache", shared / "layers", "--epochs", 40,
+        "--set", "train.patience=40", "--set", "train.learning_rate=0.01",
     )  # fmt: skip
     return shared
 
@@ -28,12 +33,12 @@ def folder(shared):
 def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
     text = folder / "text.txt"
     text.write_text("by the river\n갔다 .\n", encoding="utf-8")
-    from_file = elmokit("predict", folder / "trained", text).stdout
-    assert (
-        from_file
-        == elmokit("predict", folder / "trained", "-", given=text.read_text("utf-8")).stdout
-    )
-    assert from_file.splitlines() == ["good\tby the river", "bad\t갔다 ."]
+    given = text.read_text("utf-8")
+    for done in (
+        elmokit("predict", folder / "trained", text),
+        elmokit("predict", folder / "trained", "-", given=given),
+    ):
+        assert done.stdout.splitlines() == ["good\tby the river", "bad\t갔다 ."]
     lines = elmokit("predict", folder / "trained", text, "--json").stdout.splitlines()
     answer = json.loads(lines[1])
     assert (len(lines), answer["text"], answer["label"]) == (2, "갔다 .", "bad")
@@ -43,19 +48,14 @@ def test_raw_text_gets_answers_from_a_file_and_from_standard_input(folder):
 
 def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_path):
     arguments = [
-        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--layer-cache", tmp_path / "layers",
-        "--set", "hidden_dims=[12]", "--set", "train.patience=100000", "--epochs", 100_000,
+        *training(folder, tmp_path / "run", "--layer-cache", tmp_path / "layers"),
+        "--set", "train.patience=100000", "--epochs", 100_000,
     ]  # fmt: skip
-    with start_elmokit(*arguments, stderr=subprocess.PIPE) as training:
-        deadline = time.monotonic() + 120
-        while not (tmp_path / "run" / "model.safetensors").exists():
-            assert time.monotonic() < deadline
-            assert training.poll() is None
-            time.sleep(0.05)
-        training.send_signal(signal.SIGINT)
-        _, said = training.communicate(timeout=60)
-    assert training.returncode == 130
+    with start_elmokit(*arguments, stderr=subprocess.PIPE) as process:
+        until((tmp_path / "run" / "model.safetensors").exists, seconds=120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
     assert "stopping after this update" in said
     assert "--resume" in said
     epochs = len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) + 2
@@ -69,14 +69,12 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
 
 
 def test_a_test_set_is_scored_at_the_end(folder, tmp_path):
-    given = [
-        "train", "sentiment", "--data", folder / "data", "--model", folder / "model",
-        "-o", tmp_path / "run", "--layer-cache", folder / "layers", "--epochs", 2,
-        "--set", "hidden_dims=[12]", "--test",
-    ]  # fmt: skip
-    (tmp_path / "test.tsv").write_text("text\tlabel\nI sat\tbad\nby\tgood\n", encoding="utf-8")
-    answer = json.loads(elmokit(*given, tmp_path / "test.tsv", "--json").stdout)
-    scored = elmokit("evaluate", tmp_path / "run", tmp_path / "test.tsv", "--json").stdout
+    test = tmp_path / "test.tsv"
+    test.write_text("text\tlabel\nI sat\tbad\nby\tgood\n", encoding="utf-8")
+    given = (*training(folder, tmp_path / "run"), "--layer-cache", folder / "layers")
+    given = (*given, "--epochs", 2, "--test", test)
+    answer = json.loads(elmokit(*given, "--json").stdout)
+    scored = elmokit("evaluate", tmp_path / "run", test, "--json").stdout
     assert answer["test"]["value"] == json.loads(scored)["value"]
-    again = elmokit(*given, tmp_path / "test.tsv", "--resume").stdout
+    again = elmokit(*given, "--resume").stdout
     assert f"test accuracy {answer['test']['value']:.2f} on" in again

@@ -7,6 +7,7 @@ import pytest
 from elmokit.corpus.shards import write_shards
 
 from ..builders.command_line import elmokit
+from ..builders.training_models import toy_model
 
 pytestmark = pytest.mark.e2e
 
@@ -94,8 +95,6 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def folder(shared, tmp_path_factory):
-    from ..builders.training_models import toy_model
-
     folder = tmp_path_factory.mktemp("wrong")
     toy_model(vocab=None, softmax=None).save(folder / "bare")
     for name, content in {

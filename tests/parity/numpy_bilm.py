@@ -39,24 +39,30 @@ def _token(options, arrays, row):
         return arrays["embedding"][row]
     cnn = options["char_cnn"]
     x = arrays["char_embed"][row]  # (C, d)
-    activation = {"relu": lambda y: np.maximum(y, 0), "tanh": np.tanh}[cnn["activation"]]
-    pooled = []
-    for i, (width, _) in enumerate(cnn["filters"]):
-        kernel, bias = arrays[f"CNN/W_cnn_{i}"][0], arrays[f"CNN/b_cnn_{i}"]  # (width, d, n)
-        windows = [
-            sum(x[t + w] @ kernel[w] for w in range(width)) + bias
-            for t in range(len(x) - width + 1)
-        ]
-        pooled.append(activation(np.max(windows, axis=0)))
-    y = np.concatenate(pooled)
+    numbers = range(len(cnn["filters"]))
+    filters = [(arrays[f"CNN/W_cnn_{i}"][0], arrays[f"CNN/b_cnn_{i}"]) for i in numbers]
+    y = largest_matches(x, filters, cnn["activation"])
     for k in range(cnn.get("n_highway") or 0):
         layer = {name: arrays[f"CNN_high_{k}/{name}"] for name in _HIGHWAY}
-        gate = _sigmoid(y @ layer["W_carry"] + layer["b_carry"])
+        gate = sigmoid(y @ layer["W_carry"] + layer["b_carry"])
         transformed = np.maximum(y @ layer["W_transform"] + layer["b_transform"], 0)
         y = gate * transformed + (1 - gate) * y
     if "CNN_proj/W_proj" in arrays:
         y = y @ arrays["CNN_proj/W_proj"] + arrays["CNN_proj/b_proj"]
     return y
+
+
+def largest_matches(x, filters, activation):
+    """Slide filters, kernels (width, d, n) with biases, over characters (C, d); keep the maxima."""
+    function = {"relu": lambda y: np.maximum(y, 0), "tanh": np.tanh}[activation]
+    pooled = []
+    for kernel, bias in filters:
+        windows = [
+            sum(x[t + w] @ kernel[w] for w in range(len(kernel))) + bias
+            for t in range(len(x) - len(kernel) + 1)
+        ]
+        pooled.append(function(np.max(windows, axis=0)))
+    return np.concatenate(pooled)
 
 
 _HIGHWAY = ("W_carry", "b_carry", "W_transform", "b_transform")
@@ -82,10 +88,10 @@ def _layer(lstm, arrays, root, inputs):
     outputs = []
     for x in inputs:
         i, j, f, o = np.split(np.concatenate((x, memory)) @ kernel + bias, 4)
-        cell = _sigmoid(f + 1.0) * cell + _sigmoid(i) * np.tanh(j)
+        cell = sigmoid(f + 1.0) * cell + sigmoid(i) * np.tanh(j)
         if lstm.get("cell_clip"):
             cell = np.clip(cell, -lstm["cell_clip"], lstm["cell_clip"])
-        memory = _sigmoid(o) * np.tanh(cell)
+        memory = sigmoid(o) * np.tanh(cell)
         if root + "W_P_0" in arrays:
             memory = memory @ arrays[root + "W_P_0"]
             if lstm.get("proj_clip"):
@@ -94,5 +100,5 @@ def _layer(lstm, arrays, root, inputs):
     return outputs
 
 
-def _sigmoid(x):
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))

@@ -4,12 +4,13 @@
 writes the same bits everywhere, and the SHA-256 of every tensor is checked.
 """
 
-import importlib.util
 import json
 import os
+import runpy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -21,51 +22,30 @@ from elmokit.bilm.bilm import BiLM, BiLMState
 FIXTURES = Path(__file__).parent / "fixtures"
 
 STORED = (
-    "edge_stateless",
-    "edge_stateful",
-    "variant_noskip",
-    "variant_tanh_nohighway",
-    "variant_noclip_1layer",
-    "variant_3layer_highway3",
-    "variant_nocnnproj",
-    "variant_noproj",
+    "edge_stateless", "edge_stateful", "variant_noskip", "variant_tanh_nohighway",
+    "variant_noclip_1layer", "variant_3layer_highway3", "variant_nocnnproj", "variant_noproj",
     "variant_maxchars20",
-)
+)  # fmt: skip
 SEEDED = ("small_seeded", "small_stateful_seeded")
 HEAVY = "original_seeded"
 SHARED = ("fixture_allennlp", "fixture_bilm_tf")
 """Public test fixtures of the references, which are not copied into this repository."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One folder of inputs and reference outputs."""
 
     directory: Path
+    sentences: list[list[str]]
+    batches: list[list[int]]
+    is_stateful: bool
+    tolerance: np.ndarray
+    state_tolerance: float
 
     @property
     def options_path(self) -> Path:
         return self.directory / "options.json"
-
-    @cached_property
-    def sentences(self) -> list[list[str]]:
-        return self._json("sentences.json")
-
-    @property
-    def batches(self) -> list[list[int]]:
-        return self._json("batches.json")["batches"]
-
-    @property
-    def is_stateful(self) -> bool:
-        return self._json("batches.json")["mode"] == "stateful"
-
-    @property
-    def tolerance(self) -> np.ndarray:
-        return np.array(self._json("tolerance.json")["atol_per_layer"])
-
-    @property
-    def state_tolerance(self) -> float:
-        return self._json("tolerance.json")["state_atol"] or self.tolerance.max()
 
     @cached_property
     def expected(self) -> dict[str, np.ndarray]:
@@ -101,15 +81,20 @@ class Case:
             generate_weights(self.directory, path)
         return path
 
-    def _json(self, name: str):
-        return json.loads((self.directory / name).read_text())
-
 
 def case(name: str) -> Case:
     """Return a case of this repository, or skip where it lies outside and is absent."""
-    if name not in SHARED:
-        return Case(FIXTURES / name)
-    return Case(shared_oracles(name))
+    directory = shared_oracles(name) if name in SHARED else FIXTURES / name
+    sentences, batches, tolerance = (
+        json.loads((directory / f"{one}.json").read_text())
+        for one in ("sentences", "batches", "tolerance")
+    )
+    of_layers = np.array(tolerance["atol_per_layer"])
+    return Case(
+        directory=directory, sentences=sentences, batches=batches["batches"],
+        is_stateful=batches["mode"] == "stateful", tolerance=of_layers,
+        state_tolerance=tolerance["state_atol"] or of_layers.max(),
+    )  # fmt: skip
 
 
 def shared_oracles(name: str = "") -> Path:
@@ -127,7 +112,9 @@ def generate_weights(directory: Path, path: Path) -> None:
     """Write the weights of a seeded case and check every tensor's SHA-256."""
     seed = json.loads((directory / "weights_seed.json").read_text())
     options = json.loads((directory / "options.json").read_text())
-    sums = _generator().write(options, seed["seed"], path, seed["lstm_gain"], seed["proj_gain"])
+    sums = weight_generator().write(
+        options, seed["seed"], path, seed["lstm_gain"], seed["proj_gain"]
+    )
     assert sums == seed["sha256_float32"]
 
 
@@ -164,11 +151,8 @@ def rows_for(model: BiLM, state: BiLMState | None, num_rows: int) -> BiLMState:
     """Return ``state`` with at least ``num_rows`` rows; new ones start at zero."""
     if state is None:
         return BiLMState.zeros(model.config.lstm, num_rows)
-    missing = num_rows - state.num_rows
-    if missing <= 0:
-        return state
-    fresh = BiLMState.zeros(model.config.lstm, missing)
-    return join_rows(state, fresh)
+    missing = max(0, num_rows - state.num_rows)
+    return join_rows(state, BiLMState.zeros(model.config.lstm, missing))
 
 
 def keep_other_rows(before: BiLMState, after: BiLMState) -> BiLMState:
@@ -201,9 +185,15 @@ def read_datasets(path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
+def assert_same_bits(before: dict[str, np.ndarray], after: dict[str, np.ndarray]) -> None:
+    """Compare names, types and bytes of arrays."""
+    assert before.keys() == after.keys()
+    for name, array in before.items():
+        assert array.dtype == after[name].dtype
+        assert array.tobytes() == after[name].tobytes(), name
+
+
 @cache
-def _generator():
-    spec = importlib.util.spec_from_file_location("gen_weights", FIXTURES / "gen_weights.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def weight_generator():
+    """Return the module `gen_weights`."""
+    return SimpleNamespace(**runpy.run_path(str(FIXTURES / "gen_weights.py")))

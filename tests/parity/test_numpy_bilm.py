@@ -11,25 +11,17 @@ from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import read_bilm_tf
 
 from .numpy_bilm import encode, layers_of
-from .oracles import STORED, case, read_datasets
+from .oracles import STORED, assert_same_bits, case, read_datasets, weight_generator
 
 SENTENCES = [["I", "sat", "by", "the", "bank"], ["눈", "🙂", "x" * 70], [], ["one"]]
 LSTM = {
-    "dim": 12,
-    "projection_dim": 6,
-    "n_layers": 2,
-    "cell_clip": 0.2,
-    "proj_clip": 0.3,
+    "dim": 12, "projection_dim": 6, "n_layers": 2, "cell_clip": 0.2, "proj_clip": 0.3,
     "use_skip_connections": True,
-}
+}  # fmt: skip
 CNN = {
-    "activation": "relu",
-    "filters": [[1, 4], [3, 5]],
-    "n_highway": 1,
-    "embedding": {"dim": 3},
-    "n_characters": 262,
-    "max_characters_per_token": 50,
-}
+    "activation": "relu", "filters": [[1, 4], [3, 5]], "n_highway": 1, "embedding": {"dim": 3},
+    "n_characters": 262, "max_characters_per_token": 50,
+}  # fmt: skip
 NUM_WORDS = 30
 VARIANTS = {
     "as released": {},
@@ -74,39 +66,13 @@ def _without_none(table):
     return {key: value for key, value in table.items() if value is not None}
 
 
-def random_arrays(options, *, short_names=False):
-    """Weights in the original's layout, written down here once more; the clips act."""
-    rng = np.random.default_rng(7)
-    lstm, shapes = options["lstm"], {}
-    dim, cell = lstm["projection_dim"], lstm["dim"]
-    if "char_cnn" in options:
-        cnn = options["char_cnn"]
-        width = cnn["embedding"]["dim"]
-        total = sum(count for _, count in cnn["filters"])
-        shapes["char_embed"] = (261, width)
-        for i, (size, count) in enumerate(cnn["filters"]):
-            shapes[f"CNN/W_cnn_{i}"], shapes[f"CNN/b_cnn_{i}"] = (1, size, width, count), (count,)
-        for k in range(cnn.get("n_highway", 0)):
-            for gate in ("carry", "transform"):
-                shapes[f"CNN_high_{k}/W_{gate}"] = (total, total)
-                shapes[f"CNN_high_{k}/b_{gate}"] = (total,)
-        if total != dim:
-            shapes["CNN_proj/W_proj"], shapes["CNN_proj/b_proj"] = (total, dim), (dim,)
-    else:
-        shapes["embedding"] = (NUM_WORDS, dim)
-    for number in range(2):
-        for level in range(lstm["n_layers"]):
-            root = f"RNN_{number}/RNN/MultiRNNCell/Cell{level}/LSTMCell/"
-            if short_names:
-                root = f"RNN_{number}/RNN/LSTMCell/"
-            shapes[root + "W_0"], shapes[root + "B"] = (2 * dim, 4 * cell), (4 * cell,)
-            if cell != dim:
-                shapes[root + "W_P_0"] = (cell, dim)
-    scales = {1: 0.3, 2: 0.6, 4: 0.6}
-    return {
-        name: rng.normal(0, scales[len(shape)], shape).astype(np.float32)
-        for name, shape in shapes.items()
-    }
+def random_arrays(options):
+    """Weights in the original's layout; the clips act."""
+    arrays = dict(weight_generator().generate(options, 7, lstm_gain=2.0, proj_gain=2.0))
+    if "char_cnn" not in options:
+        shape = NUM_WORDS, options["lstm"]["projection_dim"]
+        arrays["embedding"] = np.random.default_rng(7).normal(0, 0.6, shape).astype(np.float32)
+    return arrays
 
 
 def write_files(directory, options, arrays):
@@ -144,28 +110,21 @@ def test_every_variant_equals_the_equations_and_survives_writing(variant, tmp_pa
     compare(model, options, arrays, atol=3e-6)
 
     write_bilm_tf(model, tmp_path / "again.json", tmp_path / "again.hdf5")
-    again = read_datasets(tmp_path / "again.hdf5")
-    assert again.keys() == arrays.keys()
-    assert all(again[name].tobytes() == array.tobytes() for name, array in arrays.items())
+    assert_same_bits(arrays, read_datasets(tmp_path / "again.hdf5"))
     assert json.loads((tmp_path / "again.json").read_text()) == options
 
 
 @pytest.mark.parametrize("variant", ["one layer", "words, one layer, no clips"])
 def test_single_layer_under_its_training_names(variant, tmp_path):
     options = options_of(variant)
-    arrays = random_arrays(options, short_names=True)
-    model = read_bilm_tf(*write_files(tmp_path, options, arrays))
-    compare(model, options, arrays, atol=3e-6)
+    arrays = random_arrays(options)
+    short = {name.replace("MultiRNNCell/Cell0/", ""): array for name, array in arrays.items()}
+    model = read_bilm_tf(*write_files(tmp_path, options, short))
+    compare(model, options, short, atol=3e-6)
 
     # Written under the names that the original's own inference looks for.
     write_bilm_tf(model, tmp_path / "again.json", tmp_path / "again.hdf5")
-    again = read_datasets(tmp_path / "again.hdf5")
-    renamed = {
-        name.replace("/RNN/LSTMCell", "/RNN/MultiRNNCell/Cell0/LSTMCell"): array
-        for name, array in arrays.items()
-    }
-    assert again.keys() == renamed.keys()
-    assert all(again[name].tobytes() == array.tobytes() for name, array in renamed.items())
+    assert_same_bits(arrays, read_datasets(tmp_path / "again.hdf5"))
 
 
 def test_embedding_width_is_taken_from_the_weights_where_options_lack_it(tmp_path):

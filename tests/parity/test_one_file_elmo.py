@@ -11,6 +11,10 @@ import pytest
 import torch
 
 import elmokit
+from elmokit.bilm.softmax import Candidates, SampledSoftmax
+
+from ..builders.command_line import elmokit as run_elmokit
+from ..builders.training_models import write_text
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "src" / "elmokit" / "data"
@@ -54,18 +58,15 @@ def second_draw(model):
 
 
 def test_training_has_the_same_losses_as_pretrain(one_file, tmp_path):
-    from ..builders.command_line import elmokit as run_elmokit
-
-    text = tmp_path / "text.txt"
     lines = (DATA / "demo" / "en.txt").read_text(encoding="utf-8").splitlines()
-    text.write_text("\n".join(lines[:400]) + "\n", encoding="utf-8")
+    sentences = [line.split() for line in lines[:400]]
+    text = write_text(tmp_path / "text.txt", sentences)
+    held_out = write_text(tmp_path / "held_out.txt", [line.split() for line in lines[400:450]])
     settings = {
         "train.shuffle": "none", "train.log_steps": "1", "schedule.kind": "constant",
         "train.precision": "fp32",  # `auto` may choose bf16
         "schedule.warmup_share": "0", "text.tokenizer.name": "whitespace",
     }  # fmt: skip
-    held_out = tmp_path / "held_out.txt"
-    held_out.write_text("\n".join(lines[400:450]) + "\n", encoding="utf-8")
     run_elmokit(
         "pretrain", text, "--valid", held_out, "-o", tmp_path / "run",
         "--preset", "toy", "--tokens", 20 * 160,
@@ -75,7 +76,6 @@ def test_training_has_the_same_losses_as_pretrain(one_file, tmp_path):
     expected = [row["loss"] for row in map(json.loads, rows) if "loss" in row]
     vocab = (tmp_path / "run" / "vocab.txt").read_text(encoding="utf-8").splitlines()
 
-    sentences = [line.split() for line in lines[:400]]
     assert one_file.vocabulary(sentences, 5000) == vocab
     config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["bilm"]
     model = one_file.BiLM(config, len(vocab))
@@ -87,8 +87,6 @@ def test_training_has_the_same_losses_as_pretrain(one_file, tmp_path):
 
 
 def test_the_sampled_loss_is_that_of_the_library(one_file):
-    from elmokit.bilm.softmax import Candidates, SampledSoftmax
-
     generator = torch.Generator().manual_seed(1)
     softmax = SampledSoftmax(200, 8, num_samples=20)
     softmax.reset_parameters(generator)

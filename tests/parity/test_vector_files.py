@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 
+from elmokit.vectors.fasttext_file import Subwords
+from elmokit.vectors.training import VectorsConfig, train_vectors
+from elmokit.vectors.vector_files import read_vectors, write_vectors
+
+from ..builders.training_models import write_text
+
 SENTENCES = [
     ["the", "river", "bank", "was", "green"],
     ["the", "bank", "lent", "me", "money"],
@@ -30,8 +36,6 @@ def fasttext():
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_gensims_word2vec_files_are_read(word2vec, tmp_path, binary):
-    from elmokit.vectors.vector_files import read_vectors
-
     path = tmp_path / "vectors"
     word2vec.wv.save_word2vec_format(str(path), binary=binary)
     found = read_vectors(path)
@@ -43,8 +47,6 @@ def test_gensims_word2vec_files_are_read(word2vec, tmp_path, binary):
 def test_gensim_reads_what_we_write(word2vec, tmp_path, name):
     from gensim.models import KeyedVectors
 
-    from elmokit.vectors.vector_files import write_vectors
-
     write_vectors(tmp_path / name, word2vec.wv.index_to_key, word2vec.wv.vectors)
     found = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=name.endswith(".bin"))
     assert found.index_to_key == word2vec.wv.index_to_key
@@ -53,8 +55,6 @@ def test_gensim_reads_what_we_write(word2vec, tmp_path, name):
 
 def test_fasttext_models_are_read_as_gensim_reads_them(fasttext, tmp_path):
     from gensim.models.fasttext import load_facebook_vectors, save_facebook_model
-
-    from elmokit.vectors.vector_files import read_vectors
 
     path = tmp_path / "model.bin"
     save_facebook_model(fasttext, str(path))
@@ -74,8 +74,6 @@ def test_fasttext_models_are_read_as_gensim_reads_them(fasttext, tmp_path):
 def test_ngrams_fall_into_the_buckets_that_gensim_finds(lengths):
     from gensim.models.fasttext import ft_ngram_hashes
 
-    from elmokit.vectors.fasttext_file import Subwords
-
     words = {word for sentence in SENTENCES for word in sentence} | set(UNSEEN)
     for word in sorted(words):
         ours = Subwords(0, 2_000_000, *lengths).rows(word)
@@ -86,13 +84,9 @@ def test_training_is_gensims_own(tmp_path):
     """The same sentences, words and settings give the very vectors of a direct call."""
     from gensim.models import Word2Vec
 
-    from elmokit.vectors.training import VectorsConfig, train_vectors
-    from elmokit.vectors.vector_files import read_vectors
-
     counted = [[word] * (index + 1) for index, word in enumerate("fedcba")]
     sentences = [[*SENTENCES[index % 4], *row] for index, row in enumerate(counted * 40)]
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(map(" ".join, sentences)) + "\n", encoding="utf-8")
+    corpus = write_text(tmp_path / "corpus.txt", sentences)
     config = VectorsConfig(dim=12, window=3, min_count=30, epochs=2, negative=4, seed=5)
     train_vectors([corpus], tmp_path / "v.bin", config, tokenizer="whitespace")
     ours = read_vectors(tmp_path / "v.bin")

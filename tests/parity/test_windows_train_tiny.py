@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from elmokit.corpus.shards import write_shards
+from elmokit.corpus.stream import WindowStream
+from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.text.word_vocab import WordVocab
+
 TRAIN_TINY = Path(__file__).parent / "fixtures" / "train_tiny"
 
 
 @pytest.fixture(scope="module")
 def windows(tmp_path_factory):
-    from elmokit.corpus.shards import write_shards
-    from elmokit.corpus.stream import WindowStream
-    from elmokit.text.char_vocab import CharVocab, CharVocabConfig
-    from elmokit.text.word_vocab import WordVocab
-
     text = (TRAIN_TINY / "data.txt").read_text(encoding="utf-8")
     sentences = [line.split() for line in text.splitlines()]
     # small shards, so that sentences and windows cross shard borders
@@ -23,13 +23,9 @@ def windows(tmp_path_factory):
     assert len(shards) > 5
     char_config = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
     stream = WindowStream(
-        shards,
-        WordVocab.read(TRAIN_TINY / "vocab.txt"),
-        CharVocab(char_config),
-        batch_size=3,
-        num_steps=5,
-        shuffle="none",
-    )
+        shards, WordVocab.read(TRAIN_TINY / "vocab.txt"), CharVocab(char_config), batch_size=3,
+        num_steps=5, shuffle="none",
+    )  # fmt: skip
     return [batch for batch, _ in islice(stream, 20)]
 
 

@@ -1,5 +1,7 @@
 """What the tests of documents and examples share."""
 
+import importlib
+
 import pytest
 
 SENTENCES = [
@@ -14,25 +16,16 @@ SENTENCES = [
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory):
     """A folder with everything that the documents' examples name."""
-    from elmokit import BiLMConfig, CharVocabConfig, PretrainedBiLM, WordVocab, write_bilm_tf
-    from elmokit.bilm.char_cnn import CharCNNConfig
-    from elmokit.bilm.lstmp import LSTMConfig
-    from elmokit.bilm.softmax import SoftmaxConfig
+    from elmokit import WordVocab, write_bilm_tf
     from elmokit.embed.embedder import Embedder
 
     from ..builders.embedding_models import embed_files
+    from ..builders.training_models import toy_model
 
     folder = tmp_path_factory.mktemp("documents")
     words = sorted({word for sentence in SENTENCES for word in sentence.split()})
     vocab = WordVocab(["<S>", "</S>", "<UNK>", *words])
-    config = BiLMConfig(
-        char_vocab=CharVocabConfig(),
-        char_cnn=CharCNNConfig(embedding_dim=4, filters=((1, 8), (2, 8)), num_highway=1),
-        lstm=LSTMConfig(num_layers=2, cell_dim=16, projection_dim=8),
-    )
-    model = PretrainedBiLM(
-        config, word_vocab=vocab, softmax_config=SoftmaxConfig(kind="full"), warm_text=SENTENCES[:2]
-    )
+    model = toy_model(vocab=vocab, max_characters=50, warm_text=SENTENCES[:2])
     model.save(folder / "model")
     write_bilm_tf(model, folder / "options.json", folder / "weights.hdf5")
     vocab.write(folder / "vocab.txt")
@@ -40,3 +33,14 @@ def workplace(tmp_path_factory):
         (folder / name).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     embed_files(Embedder(model), folder / "text.txt", folder / "vectors.h5")
     return folder
+
+
+@pytest.fixture
+def program(repository_dir, monkeypatch):
+    """Return a function that imports a program of `recipes` or `benchmarks`."""
+
+    def program(name, *, folder="recipes"):
+        monkeypatch.syspath_prepend(str(repository_dir / folder))
+        return importlib.import_module(name)
+
+    return program

@@ -1,6 +1,5 @@
 """The n-gram model that pre-training is compared with."""
 
-import importlib
 import math
 from collections import Counter, defaultdict
 
@@ -11,9 +10,8 @@ BEGIN, END, NUM_IDS = 1, 2, 9
 
 
 @pytest.fixture
-def ngrams(pytestconfig, monkeypatch):
-    monkeypatch.syspath_prepend(str(pytestconfig.rootpath / "benchmarks"))
-    return importlib.import_module("bench_ngram")
+def ngrams(program):
+    return program("bench_ngram", folder="benchmarks")
 
 
 def stream_of(ngrams, sentences):

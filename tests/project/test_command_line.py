@@ -2,18 +2,15 @@
 
 import os
 import pkgutil
-import subprocess
-import sys
 
 import pytest
 import typer
 
 from elmokit.cli import _MODULES, COMMANDS, app, commands
-from elmokit.errors import SEEDS
+from elmokit.cli.options import columns_of
+from elmokit.errors import SEEDS, InputError
 
-
-def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+from ..builders.command_line import run_python
 
 
 def test_help_names_every_command_and_is_quick():
@@ -23,9 +20,7 @@ def test_help_names_every_command_and_is_quick():
     seconds = []
     for _ in range(2):
         before = os.times()
-        shown = python(
-            "import sys; from elmokit.cli import main; sys.argv[1:] = ['--help']; main()"
-        )
+        shown = run_python("from elmokit.cli import main; main()", "--help")
         after = os.times()
         seconds.append(sum(after[2:4]) - sum(before[2:4]))  # of child processes
     assert min(seconds) < 1.0
@@ -51,7 +46,7 @@ for arguments in [[], *([name] for name in {list(COMMANDS)!r})]:
     assert not heavy, (arguments, heavy)
 print("checked", *arguments)
 """
-    result = python(code)
+    result = run_python(code)
     assert result.stdout == f"checked {list(COMMANDS)[-1]}\n", result.stderr
 
 
@@ -74,8 +69,5 @@ def test_every_command_knows_debug_and_json_and_explains_its_options():
 
 @pytest.mark.parametrize("text", ["2,3", "word=two", "word=0", "words=2", ""])
 def test_columns_that_are_not_named_by_number_are_refused(text):
-    from elmokit.cli.options import columns_of
-    from elmokit.errors import InputError
-
     with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
         columns_of(text)

@@ -7,7 +7,6 @@ run if their code is not that of the English page. Lessons run in an empty folde
 """
 
 import importlib
-import importlib.util
 import logging
 import re
 import shlex
@@ -19,6 +18,10 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+
+from elmokit.cli import app
+from elmokit.tasks.runs.run_dir import TaskRunConfig
+from elmokit.training.pretraining.run import PretrainConfig
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -121,8 +124,6 @@ def test_the_quickstart_runs_without_a_warning(page, language, tmp_path, monkeyp
     """All but the installation: the text of the demo, the commands, the Python."""
     from typer.testing import CliRunner
 
-    from elmokit.cli import app
-
     if language == "ko":
         pytest.importorskip("kiwipiepy")
     page = f"docs/{page}.md"
@@ -143,8 +144,6 @@ def test_the_quickstart_runs_without_a_warning(page, language, tmp_path, monkeyp
 
 def test_commands_and_their_options_exist():
     import typer
-
-    from elmokit.cli import app
 
     group = typer.main.get_command(app)
     commands = [words for page in PAGE_NAMES for words in commands_of(page)]
@@ -194,11 +193,9 @@ def test_both_readmes_say_the_same_commands_which_need_nothing_before_them():
             assert "\n" not in command
             assert command.startswith("python3 -m venv .venv && .venv/bin/pip install -c ")
         assert demo.endswith("&& .venv/bin/elmokit demo")
-        code = [block for block in blocks(page, "bash") if "elmokit" in block]
-        plain = re.sub(
-            r"#.*| --(tokenizer korean|language en)", "", "\n".join(code)
-        )  # by the language of the page
-        codes.append(plain.split())
+        code = "\n".join(block for block in blocks(page, "bash") if "elmokit" in block)
+        options_of_a_language = r"#.*| --(tokenizer korean|language en)"
+        codes.append(re.sub(options_of_a_language, "", code).split())
         titles.append(re.findall(r"^#+ ", text, re.MULTILINE))
     assert codes[0] == codes[1]
     assert titles[0] == titles[1]
@@ -241,9 +238,6 @@ def settings_of(config, prefix=""):
 
 
 def test_every_setting_of_the_glossary_exists():
-    from elmokit.tasks.runs.run_dir import TaskRunConfig
-    from elmokit.training.pretraining.run import PretrainConfig
-
     section = read("docs/glossary.md").split("## Settings")[1]
     tables = re.split(r"^\| Setting .*$", section, flags=re.MULTILINE)[1:]
     for config, table in zip((PretrainConfig, TaskRunConfig), tables, strict=True):
@@ -252,10 +246,8 @@ def test_every_setting_of_the_glossary_exists():
         assert sorted(set(listed) - set(settings_of(config))) == []
 
 
-def test_the_notebooks_are_those_of_the_lessons():
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "recipes/notebooks.py")
-    recipe = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(recipe)
+def test_the_notebooks_are_those_of_the_lessons(program):
+    recipe = program("notebooks")
     made = dict(recipe.notebooks())
     assert set(made) == set(recipe.NOTEBOOKS.rglob("*.ipynb"))
     for path, text in made.items():

@@ -1,6 +1,5 @@
 """The GPU kit from end to end, on the CPU with a toy."""
 
-import importlib
 import json
 import sys
 import tarfile
@@ -10,10 +9,12 @@ import torch
 
 from elmokit.bilm.lstm_config import LSTMConfig
 from elmokit.bilm.lstmp import LSTMP
-from elmokit.corpus.shards import write_shards
+from elmokit.corpus.shards import ShardSet, write_shards
+from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import load_model
 
 from ..builders.embedding_models import random_sentences
+from ..builders.training_models import write_text
 
 TOY = {
     "model.lstm.cell_dim": 16, "model.lstm.projection_dim": 8, "softmax.num_samples": 4,
@@ -22,19 +23,17 @@ TOY = {
 
 
 @pytest.fixture
-def kit(repository_dir, monkeypatch):
-    monkeypatch.syspath_prepend(repository_dir / "recipes")
-    return importlib.import_module("gpu_kit")
+def kit(program):
+    return program("gpu_kit")
 
 
 @pytest.fixture
 def prepared(tmp_path):
     sentences = random_sentences(300)
     write_shards(sentences, tmp_path / "shards", tokens_per_shard=500)
-    (tmp_path / "held.txt").write_text("".join(" ".join(s) + "\n" for s in sentences[:20]))
+    write_text(tmp_path / "held.txt", sentences[:20])
     words = sorted({word for sentence in sentences for word in sentence})
-    lines = ["<S>", "</S>", "<UNK>", *words]
-    (tmp_path / "vocab.txt").write_text("".join(f"{line}\n" for line in lines))
+    WordVocab(["<S>", "</S>", "<UNK>", *words]).write(tmp_path / "vocab.txt")
     return tmp_path
 
 
@@ -46,8 +45,7 @@ def test_shards_come_back_as_far_as_they_fit(kit, prepared):
             assert (prepared / "again" / path.name).read_bytes() == path.read_bytes()
     assert kit.pack(prepared / "shards", prepared / "small.tar", 1500) < words
     kit.unpack(prepared / "small.tar", prepared / "small")
-    kept = kit.ShardSet.open(prepared / "small")
-    assert 0 < kept.num_words < words
+    assert 0 < ShardSet.open(prepared / "small").num_words < words
 
 
 def test_it_tests_measures_trains_and_packs(kit, prepared, monkeypatch, capsys):

@@ -1,12 +1,13 @@
-"""The examples of the guide to other libraries run wherever the library is installed."""
+"""The examples of the guides to other libraries and to clusters run where these are installed."""
 
 import re
 import warnings
 
 import pytest
 
-from .test_documents import FENCE, ROOT
+from .test_documents import FENCE, ROOT, blocks
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries
 MODULES = {"scikit-learn": "sklearn", "sentence-transformers": "sentence_transformers",
            "spaCy": "spacy"}  # fmt: skip
 
@@ -38,3 +39,17 @@ def test_the_example_runs(name, here, capsys):
             exec(compile(examples()["pyarrow"], "pyarrow", "exec"), {})
         exec(compile(examples()[name], name, "exec"), {})
     assert capsys.readouterr().out or name in {"sentence-transformers", "transformers"}
+
+
+@pytest.mark.e2e
+def test_the_example_of_clusters_runs(here, capsys):
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    pytest.importorskip("pandas", reason="Ray Data needs pandas")
+    (code,) = blocks("docs/guides/cluster.md", "python", all_blocks=True)
+    ray.init(num_cpus=3, include_dashboard=False)
+    try:
+        exec(compile(code, "cluster.md", "exec"), {})
+    finally:
+        ray.shutdown()
+    assert "average" in capsys.readouterr().out
+    assert list((here / "vectors").glob("*.parquet"))

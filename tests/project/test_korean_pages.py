@@ -11,6 +11,8 @@ import re
 
 import pytest
 
+from elmokit import load_model
+
 from .test_documents import DOCS, FENCE, PAGES, ROOT, read
 
 KOREAN = DOCS / "ko"
@@ -100,7 +102,6 @@ WRONG_ON_PURPOSE = {"깎 아"}  # guides/korean.md: how the tokenizer does not s
 @pytest.fixture(scope="module")
 def tokenize():
     pytest.importorskip("kiwipiepy")
-    from elmokit import load_model
 
     return load_model("ko").tokenize
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -35,19 +36,11 @@ def allows_use(license):
     return not {"NC", "ND"} & set(license.replace("-", " ").split())
 
 
-@pytest.fixture(scope="module")
-def taggers():
-    """Loads each tagger once."""
-    loaded = {}
-
-    def load(name):
-        if name.endswith("ko"):
-            pytest.importorskip("kiwipiepy")
-        if name not in loaded:
-            loaded[name] = elmokit.TaskRun.load(name, device="cpu")
-        return loaded[name]
-
-    return load
+@cache
+def load_tagger(name):
+    if name.endswith("ko"):
+        pytest.importorskip("kiwipiepy")
+    return elmokit.TaskRun.load(name, device="cpu")
 
 
 def test_there_are_two_models_and_five_task_models_of_little_weight():
@@ -86,9 +79,9 @@ def test_a_model_predicts_loads_fast_and_its_card_says_what_it_is(name):
 
 
 @pytest.mark.parametrize("name", LEAST)
-def test_a_tagger_is_what_its_card_and_recipe_say(name, taggers):
+def test_a_tagger_is_what_its_card_and_recipe_say(name):
     card = (PACKAGED_RUNS / name / "README.md").read_text(encoding="utf-8")
-    run, metadata = taggers(name), read_metadata(PACKAGED_RUNS / name)
+    run, metadata = load_tagger(name), read_metadata(PACKAGED_RUNS / name)
     assert card == run.card()
     facts = run.metadata["card"]
     assert allows_use(facts["license"])
@@ -119,8 +112,8 @@ def test_a_tagger_is_what_its_card_and_recipe_say(name, taggers):
          "[3월 5일 DT],  “[이순신 PS]”은 [서울 LC]에 갔다."),
     ],
 )  # fmt: skip
-def test_a_tagger_answers_in_the_text_as_it_was_written(name, text, expected, taggers):
-    run = taggers(name)
+def test_a_tagger_answers_in_the_text_as_it_was_written(name, text, expected):
+    run = load_tagger(name)
     (prediction,) = run.predict([text])
     assert run.task.show(*prediction) == expected
     (answer,) = run.predict_json([text])
@@ -137,9 +130,9 @@ def test_a_tagger_answers_in_the_text_as_it_was_written(name, text, expected, ta
         run.predict("one text")
 
 
-def test_a_classifier_knows_good_from_bad(taggers):
+def test_a_classifier_knows_good_from_bad():
     texts = ["배우들 연기가 정말 좋았다.", "지루하고 돈이 아까운 영화", ""]
-    answers = list(taggers("sentiment-ko").predict_json(texts))
+    answers = list(load_tagger("sentiment-ko").predict_json(texts))
     assert [answer["label"] for answer in answers[:2]] == ["positive", "negative"]
     assert all(sum(a["probabilities"].values()) == pytest.approx(1) for a in answers)
     assert [answer["text"] for answer in answers] == texts

@@ -1,6 +1,5 @@
 """Scores and speeds in README, docs and cards are those that experiments and benchmarks wrote."""
 
-import importlib
 import json
 import re
 
@@ -9,15 +8,14 @@ import pytest
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 
-from .test_documents import DOCS, ROOT, read
+from .test_documents import DOCS, read
 
 OURS = ("elmokit fp32", "elmokit bf16", "elmokit int8")
 
 
 @pytest.fixture
-def published(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "recipes")
-    return importlib.import_module("published")
+def published(program):
+    return program("published")
 
 
 def test_tables_of_scores_have_the_published_numbers(published):

@@ -1,13 +1,19 @@
 """The repository: nothing big, nothing of one machine, all pinned, imports in one direction."""
 
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+import elmokit
+from elmokit.config import apply_overrides, from_dict, to_dict
+from elmokit.errors import ConfigError
+from elmokit.training.pretraining import presets
+from elmokit.training.pretraining.run import PretrainConfig
+
+from ..builders.command_line import run_python
 
 MAX_BYTES = 2 * 1024 * 1024
 # Put together here, so that this file does not find itself.
@@ -19,12 +25,6 @@ MACHINE_PATH = re.compile(
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".json", ".yml", ".yaml", ".sh", ".cfg", ""}
 WRITTEN_SUFFIXES = {".py", ".md", ".toml", ".js", ".css", ".html", ".yml", ".c", ".h", ".sh"}
 RUN_LINTER = "from importlinter.cli import lint_imports_command as run; run(['--no-cache'])"
-
-
-def python(code, *, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_every_dependency_is_pinned_and_has_its_licence_on_the_page(repository_d
 
 
 def test_import_contracts_are_kept(repository_dir):
-    result = python(RUN_LINTER, cwd=repository_dir)
+    result = run_python(RUN_LINTER, cwd=repository_dir)
     assert result.returncode == 0, result.stdout + result.stderr
     assert re.search(r"[1-9] kept, 0 broken", result.stdout)
 
@@ -100,19 +100,17 @@ def test_import_contracts_are_kept(repository_dir):
 def test_importing_loads_little():
     """The package loads no library, the network no files."""
     code = "import sys, elmokit; print({'torch', 'numpy', 'h5py', 'typer'} & set(sys.modules))"
-    assert python(code).stdout.strip() == "set()"
+    assert run_python(code).stdout.strip() == "set()"
     code = "import elmokit.bilm.lstmp, sys; print(*(m for m in sys.modules if 'elmokit.' in m))"
     own = {"elmokit.version", "elmokit.bilm", "elmokit.bilm.lstmp", "elmokit.bilm.lstm_config"}
     own |= {"elmokit.shapes"}  # for annotations alone
-    loaded = set(python(code).stdout.split()) - own
+    loaded = set(run_python(code).stdout.split()) - own
     assert loaded <= {"elmokit.errors"}
 
 
 def test_public_names_are_there_for_python_and_for_readers():
     """The TYPE_CHECKING block, the table of modules and __all__ are three views of one list."""
     import ast
-
-    import elmokit
 
     for name in elmokit.__all__:
         assert getattr(elmokit, name) is not None
@@ -134,36 +132,12 @@ def test_annotations_are_checked_while_testing():
     """jaxtyping's import hook is in place, also in the worker processes of pytest-xdist."""
     import jaxtyping
 
-    from elmokit.config import apply_overrides
-
     with pytest.raises(jaxtyping.TypeCheckError):
         apply_overrides({}, 3)  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "command",
-    ["ruff check --no-cache", "ruff format --check --no-cache", "codespell"],
-)
-def test_the_tools_find_nothing(repository_dir, command):
-    """Types are checked by pre-commit and `.ci/run`: it takes longer than most tests together."""
-    tool, *arguments = command.split()
-    program = shutil.which(tool, path=str(Path(sys.executable).parent))
-    if program is None:
-        pytest.skip(f'{tool} is not installed: pip install -e ".[test]"')
-    result = subprocess.run(
-        [program, *arguments], cwd=repository_dir, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, (result.stdout + result.stderr)[-5000:]
-
-
 @pytest.mark.parametrize("kind", ["pretrain", "finetune"])
 def test_every_preset_and_recipe_is_a_configuration(repository_dir, kind, tmp_path):
-    from elmokit.config import from_dict, to_dict
-    from elmokit.errors import ConfigError
-    from elmokit.training.pretraining import presets
-    from elmokit.training.pretraining.run import PretrainConfig
-
     build = presets.pretrain_config if kind == "pretrain" else presets.finetune_config
     recipes = sorted((repository_dir / "recipes" / kind).glob("*.toml"))
     assert recipes

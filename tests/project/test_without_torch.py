@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ..builders.command_line import run_python
+
 SENTENCES = [["I", "sat", "by", "the", "bank", "."], [], ["Yes", "."]]
 COMMANDS = """
 tokenize en -t "I sat."
@@ -47,17 +49,8 @@ WITHOUT = """
 import sys
 sys.modules["torch"] = None
 """
-PREDICTIONS = """
+ANSWERS = """
 import json
-import elmokit
-rows = {}
-for name, texts in texts_of.items():
-    run = elmokit.TaskRun.load(name)
-    rows[name] = [run.task.show(*answer) for answer in run.predict(texts)]
-    rows[name] += list(run.predict_json(texts))
-answer = json.dumps(rows)
-"""
-VECTORS = """
 import numpy as np
 import elmokit
 arrays = {}
@@ -71,18 +64,21 @@ for precision in ("fp32", "bf16", "int8"):
     arrays[precision + "state"] = np.concatenate(embedder.embed_batch(sentences, state=state)[0], 1)
 arrays["surprisal"] = np.array([row.mean for row in elmokit.surprisal("en", sentences)])
 arrays["perplexity"] = np.array(elmokit.perplexity("en", sentences).mean)
+for name, texts in texts_of.items():
+    tagger = elmokit.TaskRun.load(name)
+    rows = [tagger.task.show(*answer) for answer in tagger.predict(texts)]
+    arrays[name] = np.array(json.dumps([*rows, *tagger.predict_json(texts)]))
 """
+"""What models and taggers of the package make of sentences and texts."""
 
 
 @pytest.fixture
 def run(tmp_path: Path):
-    """Run Python code in a process of its own, with arguments."""
+    """Run Python code in a process of its own."""
 
-    def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300,
-            check=False, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
+    def run(code: str):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = run_python(code, timeout=300, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
         return done
 
@@ -91,10 +87,13 @@ def run(tmp_path: Path):
 
 def test_the_same_bits_come_out(run, tmp_path):
     pytest.importorskip("torch")
-    run(f"{WITHOUT}sentences = {SENTENCES}{VECTORS}np.savez('without.npz', **arrays)")
-    here = {"sentences": SENTENCES}
-    exec(VECTORS, here)
-    expected = here["arrays"]
+    languages = ["en"] if find_spec("kiwipiepy") is None else ["en", "ko"]
+    texts = {f"{task}-{name}": TEXTS[name] for name in languages for task in ("pos", "ner")}
+    given = {"sentences": SENTENCES, "texts_of": texts}
+    program = f"{WITHOUT}globals().update({given}){ANSWERS}np.savez('without.npz', **arrays)"
+    run(program)
+    exec(ANSWERS, given)
+    expected = given["arrays"]
     with np.load(tmp_path / "without.npz") as ours:
         assert list(expected) == list(ours)
         for name in ours:
@@ -123,21 +122,6 @@ for line in {use + learn!r}:
     assert code == (0 if line in {use!r} else 2), (line, code)
 """
     assert run(code).stderr.count("[train]") == len(learn)
-
-
-def test_packaged_taggers_answer_the_same_and_never_import_it(run):
-    pytest.importorskip("torch")
-    languages = ["en"] if find_spec("kiwipiepy") is None else ["en", "ko"]
-    texts = {f"{task}-{name}": TEXTS[name] for name in languages for task in ("pos", "ner")}
-    code = f"""
-import sys
-texts_of = {texts}{PREDICTIONS}
-assert "torch" not in sys.modules
-print(answer)
-"""
-    here = {"texts_of": texts}
-    exec(PREDICTIONS, here)
-    assert run(code).stdout.strip() == here["answer"]
 
 
 SERVER = f"""{WITHOUT}

@@ -1,5 +1,6 @@
 import errno
 import logging
+import re
 import sys
 import types
 from typing import Literal
@@ -7,33 +8,29 @@ from typing import Literal
 import pytest
 from typer.testing import CliRunner
 
+import elmokit
+from elmokit import cli
+from elmokit.errors import InputError, MissingExtraError, Stopped
+
 
 @pytest.fixture
 def run(monkeypatch):
-    """Run the command line with a stand-in for the module of `elmokit demo`."""
-    from elmokit import cli
-    from elmokit.errors import InputError, Stopped
+    """Run the command line with a stand-in for `elmokit demo`, which ends with `error`."""
 
-    def demo(kind: str, *, layers: int = 3, color: Literal["red", "blue"] = "red") -> None:
-        """Do as told."""
-        errors = {
-            "wrong": InputError("`layers` must be 3."),
-            "slip": ValueError("not enough values to unpack"),
-            "absent": FileNotFoundError(2, "No such file or directory", "a.txt"),
-            "full": OSError(errno.ENOSPC, "No space left on device", "out.h5"),
-            "bug": RuntimeError("boom"),
-            "stop": KeyboardInterrupt(),
-            "term": Stopped("stopped by SIGTERM after step 3.", signal_number=15),
-        }
-        if kind in errors:
-            raise errors[kind]
-        logging.getLogger("elmokit.demo").info("working")
-        print(f"done {kind} {layers}")
+    def run(*arguments, error=None):
+        def demo(kind: str, *, layers: int = 3, color: Literal["red", "blue"] = "red") -> None:
+            """Do as told."""
+            if error is not None:
+                raise error
+            logging.getLogger("elmokit.demo").info("working")
+            print(f"done {kind} {layers}")
 
-    module = types.ModuleType("elmokit.cli.commands.demo")
-    module.demo = demo  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "elmokit.cli.commands.demo", module)
-    return lambda *arguments: CliRunner().invoke(cli.app, list(arguments))
+        module = types.ModuleType("elmokit.cli.commands.demo")
+        module.demo = demo  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "elmokit.cli.commands.demo", module)
+        return CliRunner().invoke(cli.app, list(arguments))
+
+    return run
 
 
 def test_results_and_logs_take_different_streams(run):
@@ -43,42 +40,59 @@ def test_results_and_logs_take_different_streams(run):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "message"),
+    ("arguments", "message"),
     [
-        (("",), 2, "KIND has an empty value"),  # it is not the working directory
-        (("x", "--layers="), 2, "--layers has an empty value"),
-        (("x", "--layer", "4"), 2, "--layers"),
-        (("x", "--layers", "four"), 2, "valid integer"),
-        (("x", "--color", "green"), 2, "Invalid value for '--color': 'green' is not one of"),
-        ((), 2, "Missing argument"),
-        (("wrong",), 2, "elmokit: error: `layers` must be 3."),
-        (("absent",), 2, "elmokit: error: No such file or directory: a.txt"),
-        (("full",), 1, "elmokit: error: the disk is full: could not write out.h5"),
-        (("bug",), 1, "elmokit: error: RuntimeError: boom"),
-        (("slip",), 1, "elmokit: error: ValueError: not enough values"),
-        (("stop",), 130, "elmokit: interrupted"),
-        (("term",), 143, "elmokit: stopped by SIGTERM after step 3.\n"),
+        (("",), "KIND has an empty value"),  # it is not the working directory
+        (("x", "--layers="), "--layers has an empty value"),
+        (("x", "--layer", "4"), "--layers"),
+        (("x", "--layers", "four"), "valid integer"),
+        (("x", "--color", "green"), "Invalid value for '--color': 'green' is not one of"),
+        ((), "Missing argument"),
     ],
 )
-def test_errors_have_a_message_and_a_code(run, arguments, code, message):
+def test_wrong_arguments_are_told(run, arguments, message):
     result = run("demo", *arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (InputError("`x` must be 3, got 4."), 2, "error: `x` must be 3"),
+        (ValueError("shapes do not match"), 1, "error: ValueError: shapes"),
+        (MissingExtraError("kiwipiepy", extra="ko"), 2, r"\[ko\]"),
+        (FileNotFoundError(2, "No such file or directory", "a"), 2, r"error: .*: a\n.+"),
+        (FileNotFoundError("no model named 'x'"), 2, "error: no model named 'x'"),
+        (PermissionError(1, "Operation not permitted"), 1, "error: PermissionError"),
+        (OSError(5, "Input/output error", "a"), 1, r"error: .*: a\n\(--debug"),
+        (MemoryError(), 1, "error: out of memory.*ulimit"),
+        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), 1, r"disk is full.*o\.h5"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "standard output"),
+        (OSError(errno.EFBIG, "File too large", "o.h5"), 1, r"ulimit -f.*o\.h5\b"),
+        (ValueError("write failed: No space left on device (os error 28)"), 1, "error: .*disk"),
+        (KeyboardInterrupt(), 130, "elmokit: interrupted"),
+        (Stopped("stopped by SIGTERM after step 3.", signal_number=15), 143, r"after step 3\.\n"),
+    ],
+)
+def test_errors_have_a_message_and_a_code(run, error, code, words):
+    result = run("demo", "x", error=error)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert re.search(words, result.stderr, re.DOTALL)
     assert "Traceback" not in result.stderr
+    assert ("--debug" in result.stderr) == (code == 1)
 
 
 def test_an_unknown_command_is_told_the_nearest(run):
     assert "Did you mean 'pretrain'" in run("pretrian").stderr
 
 
-@pytest.mark.parametrize("arguments", [("--debug", "demo", "bug"), ("demo", "bug", "--debug")])
+@pytest.mark.parametrize("arguments", [("--debug", "demo", "x"), ("demo", "x", "--debug")])
 def test_debug_works_before_and_after_the_command(run, arguments):
-    result = run(*arguments)
+    result = run(*arguments, error=RuntimeError("boom"))
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
 
 
 def test_version(run):
-    import elmokit
-
     assert run("--version").stdout == f"elmokit {elmokit.__version__}\n"

@@ -1,14 +1,14 @@
 """Threads that a container allows, and how they wait."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from elmokit.cli import options as threads
 from elmokit.cli.options import cgroup_cores
+
+from ...builders.command_line import run_python
 
 
 @pytest.mark.parametrize(("allowed", "expected"), [(None, []), (7.6, []), (1.5, [2]), (0.3, [1])])
@@ -57,8 +57,5 @@ finally:
     print(os.environ.get("GOMP_SPINCOUNT"), file=sys.stderr)
 """
     environment = {key: value for key, value in os.environ.items() if key not in threads._WAITING}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment | own, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
+    done = run_python(code, env=environment | own)
     assert done.stderr.strip() == ("None" if own else str(threads.SPIN_COUNT))

@@ -2,7 +2,6 @@ import errno
 import json
 import logging
 import os
-import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,14 +11,7 @@ import numpy as np
 import pytest
 
 from elmokit.cli import output
-from elmokit.cli import output as bars
-from elmokit.cli.output import (
-    BROKEN_PIPE,
-    is_user_error,
-    note_what_is_safe,
-    print_error,
-)
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.cli.output import BROKEN_PIPE, note_what_is_safe, print_error
 
 
 @dataclass(frozen=True)
@@ -50,32 +42,6 @@ def test_logs_go_to_stderr_once(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "elmokit: warning: 2 lines skipped\n"
-
-
-@pytest.mark.parametrize(
-    ("error", "code_is_2", "words"),
-    [
-        (InputError("`x` must be 3, got 4."), True, "error: `x` must be 3"),
-        (ValueError("shapes do not match"), False, "error: ValueError: shapes"),
-        (MissingExtraError("kiwipiepy", extra="ko"), True, r"\[ko\]"),
-        (FileNotFoundError(2, "No such file or directory", "a"), True, r"error: .*: a\n.+"),
-        (FileNotFoundError("no model named 'x'"), True, "error: no model named 'x'"),
-        (PermissionError(1, "Operation not permitted"), False, "error: PermissionError"),
-        (OSError(5, "Input/output error", "a"), False, r"error: .*: a\n\(--debug"),
-        (MemoryError(), False, "error: out of memory.*ulimit"),
-        (OSError(errno.ENOSPC, "No space left on device", "o.h5"), False, r"disk is full.*o\.h5"),
-        (OSError(errno.ENOSPC, "No space left on device"), False, "standard output"),
-        (OSError(errno.EFBIG, "File too large", "o.h5"), False, r"ulimit -f.*o\.h5\b"),
-        (ValueError("write failed: No space left on device (os error 28)"), False, "error: .*disk"),
-    ],
-)
-def test_errors_become_a_message(error, code_is_2, words, capsys):
-    assert is_user_error(error) is code_is_2
-    print_error(error, debug=False)
-    captured = capsys.readouterr()
-    assert (captured.out, "Traceback" in captured.err) == ("", False)
-    assert ("--debug" in captured.err) is not code_is_2
-    assert re.search(words, captured.err, re.DOTALL)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +109,7 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(encoding, tmp_path):
 
 def test_progress_on_a_terminal_draws_one_bar_on_stderr(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with bars.progress_bar("training") as progress:
+    with output.progress_bar("training") as progress:
         progress(5000, total=10_000, status="5,000 words", description="counting words")
         progress(0.25, total=1.0, status="loss 3.1", description="training")
     captured = capsys.readouterr()

@@ -4,7 +4,6 @@ import http.client
 import json
 import logging
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,8 +14,14 @@ from elmokit.web.server import is_own_host
 
 from ...builders import live_server
 from ...builders.embedding_models import toy_model
-from ...builders.live_page import served_page
-from ...builders.live_server import HeldBack, connect, post_head, served, until
+from ...builders.live_server import (
+    HeldBack,
+    connect,
+    post_head,
+    served,
+    served_page,
+    until,
+)
 
 KEY = "Bearer s3cret"
 
@@ -194,10 +199,6 @@ def test_a_body_that_is_too_large_or_does_not_come(server, monkeypatch, headers,
     assert b"connection: close" in answer.lower()
 
 
-def is_left(server):
-    return not server.server.server_state.connections
-
-
 def test_a_client_that_leaves_after_a_long_body_is_noticed(embedder):
     with served(embedder, max_words=50_000, batch_tokens=64) as server:
         held = HeldBack.before(server)
@@ -206,7 +207,7 @@ def test_a_client_that_leaves_after_a_long_body_is_noticed(embedder):
             client.sendall(post_head("/embed", len(body)) + body[:1000])
             client.sendall(body[1000:])
             until(lambda: held.sizes)
-        until(lambda: is_left(server))
+        until(lambda: not server.server.server_state.connections)
         held.go.set()
 
 
@@ -222,18 +223,3 @@ def test_what_is_no_request_is_refused_and_not_logged(server, caplog, sent):
     assert server.ask("GET", "/health")[0] == 200
     assert "secret" not in caplog.text
     assert {record.levelno for record in caplog.records} <= {logging.WARNING}
-
-
-def test_a_stop_answers_what_was_accepted(embedder):
-    def accepts(server):
-        with socket.socket() as client:
-            return client.connect_ex(("127.0.0.1", server.port)) == 0
-
-    with served(embedder) as server, ThreadPoolExecutor(8) as pool:
-        held = HeldBack.before(server)
-        asked = [pool.submit(server.post, "/embed", {"inputs": "I sat"}) for _ in range(6)]
-        until(lambda: held.sizes and held.sizes[0] + server.service.batcher.queue_size == 6)
-        server.server.handle_exit(15, None)
-        until(lambda: not accepts(server))
-        held.go.set()
-        assert [request.result()[0] for request in asked] == [200] * 6

@@ -1,4 +1,3 @@
-import base64
 import json
 import re
 import unicodedata
@@ -9,15 +8,12 @@ import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.tasks.runs.run_dir import TaskRunConfig
-from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import train_task
-from elmokit.tasks.runs.training import TaskTrainConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
 from ....builders.live_server import served
+from ....builders.task_models import trained_classifier
 
 TEXTS = ["I sat by the bank.", "배 를 타고 갔다", "the the river"]
 SENTENCES = [" ".join(words) for words in random_sentences(160, seed=5) if words]
@@ -32,19 +28,8 @@ def embedder():
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     toy_model().save(folder / "bilm")
-    data = {
-        "sentiment": "text\tlabel\nby the river\tgood\nI sat\tbad\n",
-        "nli": "premise\thypothesis\tlabel\nI sat\tby\tneutral\nthe bank\tI\tentailment\n",
-    }
-    for task, text in data.items():
-        table = folder / f"{task}.tsv"
-        table.write_text(text, encoding="utf-8")
-        train = TaskTrainConfig(epochs=1, batch_size=2)
-        train_task(
-            TaskRunConfig(task=task, hidden_dims=(8,), train=train), table, table, folder / task,
-            model=str(folder / "bilm"), cache_dir=folder / "layers",
-        )  # fmt: skip
-    return {task: TaskRun.load(folder / task) for task in data}
+    tasks = ("sentiment", "nli")
+    return {task: trained_classifier(task, folder, folder / "bilm") for task in tasks}
 
 
 @pytest.fixture(scope="module")
@@ -58,40 +43,24 @@ def unit(vectors):
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
+def assert_close(answer, expected):
+    assert np.abs(np.array(answer, dtype=np.float32) - expected).max() < 1e-6
+
+
 class TestAnswers:
     def test_embed_is_pooled_and_normalized(self, server, embedder):
         expected = embedder.embed_sentences(TEXTS)
-        status, answer = server.post("/embed", {"inputs": TEXTS})
-        assert status == 200
-        assert np.abs(np.array(answer) - unit(expected)).max() < 1e-6
-        status, answer = server.post("/embed", {"inputs": TEXTS, "normalize": False})
-        assert np.abs(np.array(answer) - expected).max() < 1e-6
-        status, answer = server.post("/", {"inputs": TEXTS[0]})
-        assert np.array(answer).shape == (1, embedder.dim)
+        for path in ("/embed", "/"):
+            assert_close(server.post(path, {"inputs": TEXTS})[1], unit(expected))
+        assert_close(server.post("/embed", {"inputs": TEXTS, "normalize": False})[1], expected)
+        assert_close(server.post("/embed", {"inputs": TEXTS[0]})[1], unit(expected)[:1])
 
     def test_embed_all_has_a_vector_per_word(self, server, embedder):
         inputs = [TEXTS[0], ["배", "bank."]]
-        status, answer = server.post("/embed_all", {"inputs": inputs})
-        assert status == 200
-        expected = embedder.embed(inputs, layers="average")
+        _, answer = server.post("/embed_all", {"inputs": inputs})
         assert [len(one) for one in answer] == [6, 2]
-        for found, vectors in zip(answer, expected, strict=True):
-            assert np.abs(np.array(found) - vectors).max() < 1e-6
-
-    def test_openai_in_numbers_and_in_base64(self, server, embedder):
-        given = {"input": TEXTS, "model": "toy"}
-        status, answer = server.post("/v1/embeddings", given)
-        assert status == 200
-        assert (answer["object"], answer["model"]) == ("list", "toy")
-        assert [one["index"] for one in answer["data"]] == [0, 1, 2]
-        found = np.array([one["embedding"] for one in answer["data"]], dtype=np.float32)
-        assert np.abs(found - unit(embedder.embed_sentences(TEXTS))).max() < 1e-6
-        assert answer["usage"] == {"prompt_tokens": 6 + 4 + 3, "total_tokens": 13}
-        _, encoded = server.post("/embeddings", given | {"encoding_format": "base64"})
-        for one, vector in zip(encoded["data"], found, strict=True):
-            assert np.frombuffer(base64.b64decode(one["embedding"]), "<f4").tolist() == (
-                vector.tolist()
-            )
+        for vectors, expected in zip(answer, embedder.embed(inputs, layers="average"), strict=True):
+            assert_close(vectors, expected)
 
     def test_tokens_have_places_and_ids_of_the_vocabulary(self, server):
         _, ((begin, *tokens, end),) = server.post("/tokenize", {"inputs": "I sat, Zoë."})
@@ -137,7 +106,7 @@ class TestAnswers:
         with served(embedder, layers=1, pooling="max", normalize=False, state="warm") as other:
             _, answer = other.post("/embed", {"inputs": TEXTS})
         expected = embedder.embed_sentences(TEXTS, layers=1, pooling="max", state="warm")
-        assert np.abs(np.array(answer) - expected).max() < 1e-6
+        assert_close(answer, expected)
 
 
 class TestTogether:
@@ -145,21 +114,16 @@ class TestTogether:
         expected = {text: embedder.embed([text], layers="average")[0] for text in SENTENCES}
         with served(embedder, batch_tokens=200) as server:
 
-            def ask(number):
-                own = SENTENCES[number::16]
-                found = []
-                for text in own:
-                    words = server.post("/embed_all", {"inputs": text})[1][0]
-                    pooled = server.post("/embed", {"inputs": [text], "normalize": False})[1][0]
-                    found.append((text, np.array(words), np.array(pooled)))
-                return found
+            def ask(text):
+                words = server.post("/embed_all", {"inputs": text})[1][0]
+                pooled = server.post("/embed", {"inputs": [text], "normalize": False})[1][0]
+                return words, pooled
 
             with ThreadPoolExecutor(16) as pool:
-                answers = [one for own in pool.map(ask, range(16)) for one in own]
-        assert len(answers) == len(SENTENCES)
-        for text, words, pooled in answers:
-            assert np.abs(words - expected[text]).max() < 1e-6
-            assert np.abs(pooled - expected[text].mean(axis=0)).max() < 1e-6
+                answers = list(pool.map(ask, SENTENCES))
+        for text, (words, pooled) in zip(SENTENCES, answers, strict=True):
+            assert_close(words, expected[text])
+            assert_close(pooled, expected[text].mean(axis=0))
 
     @pytest.mark.parametrize("kind", [RuntimeError, FormatError])
     def test_a_bug_is_a_500_that_says_nothing_and_the_server_goes_on(self, embedder, caplog, kind):
@@ -238,10 +202,11 @@ def test_errors_name_the_field_and_what_it_may_be(server, path, body, words):
         ("/tokenize", {"prompt": None, "add_special_tokens": None}),
         ("/v1/embeddings", {"model": None, "dimensions": None, "encoding_format": None}),
         ("/v1/embeddings", {"input_type": "query", "truncate": "END", "user": None}),
+        ("/embeddings", {"model": "toy"}),
     ],
 )
 def test_fields_of_other_servers_are_ignored_and_null_is_no_value(server, path, given):
-    name = "input" if "v1" in path else "inputs"
+    name = "input" if path.endswith("embeddings") else "inputs"
     assert server.post(path, {name: "a", **given})[0] == 200
 
 
@@ -257,4 +222,4 @@ def test_a_text_is_cut_between_words_and_not_within_a_syllable(server, embedder)
         status, answer = server.post("/embed_all", {"inputs": text, "truncate": True})
         (expected,) = embedder.embed([beginning], layers="average")
         assert status == 200
-        assert np.abs(np.array(answer[0]) - expected).max() < 1e-6
+        assert_close(answer[0], expected)

@@ -14,8 +14,8 @@ from elmokit.web.page.export import page_files
 from elmokit.web.page.models import STATIC, ExploredModel
 from elmokit.web.server import RequestError
 
-from ....builders.live_page import served_page
-from ....builders.training_models import lexicon_model, random_sentences, toy_model
+from ....builders.live_server import served_page
+from ....builders.training_models import lexicon_model, random_sentences, toy_model, write_text
 
 WORDS = next(sentence for sentence in random_sentences(20) if len(sentence) > 3)
 
@@ -33,8 +33,7 @@ def calls(tmp_path_factory):
     (runs["broken"] / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
     for directory in runs.values():
         check_run_dir(directory)
-    text = folder / "corpus.txt"
-    text.write_text("\n".join(map(" ".join, random_sentences(20))) + "\n", encoding="utf-8")
+    text = write_text(folder / "corpus.txt", random_sentences(20))
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
     models["lists"] = lexicon_model()
@@ -73,7 +72,7 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
         with pytest.raises(RequestError, match=r"corpus\.txt") as caught:
             ask_until_read(calls)
         assert caught.value.code == "bad-corpus"
-    path.write_text(" ".join(WORDS) + "\n" + " ".join(reversed(WORDS)) + "\n", encoding="utf-8")
+    write_text(path, [WORDS, WORDS[::-1]])
     assert ask_until_read(calls)["num_sentences"] == 2
 
 

@@ -1,14 +1,14 @@
 import gzip
-import importlib.util
 import json
 import os
 import random
 import re
+import runpy
 import shutil
 import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,7 +23,10 @@ from elmokit.web.page.export import export_explorer
 from elmokit.web.page.models import STATIC
 
 from ....builders.browser_calls import load_exported
+from ....builders.command_line import run_python
 from ....builders.training_models import toy_model
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def test_an_export_needs_no_server(model_dir, tmp_path):
     code = "import sys; sys.modules.update(starlette=None, uvicorn=None);"
     code += "from elmokit.cli import main; main()"
     command = ["explore", "--model", str(model_dir), "--export", str(tmp_path / "site")]
-    subprocess.run([sys.executable, "-c", code, *command], check=True, capture_output=True)
+    assert run_python(code, *command).returncode == 0
     assert (tmp_path / "site" / "index.html").is_file()
 
 
@@ -72,16 +75,16 @@ def _umask():
     return mask
 
 
-RUN = """const [patterns, texts] = JSON.parse(require("fs").readFileSync(0, "utf-8"));
-console.log(JSON.stringify(patterns.map((source) => texts.map((text) =>
-  Array.from(text.matchAll(new RegExp(source, "gv")), (match) => match[0])))));"""
-SPLIT = """import { SimpleTokenizer } from "./simple_tokenizer.mjs";
+RUN = """import { SimpleTokenizer } from "./simple_tokenizer.mjs";
 import { readFileSync } from "fs";
-const [rules, texts] = JSON.parse(readFileSync(0, "utf-8"));
-console.log(JSON.stringify(Object.keys(rules.simple).map((version) => {
+const [patterns, rules, texts] = JSON.parse(readFileSync(0, "utf-8"));
+const matches = patterns.map((source) => texts.map((text) =>
+  Array.from(text.matchAll(new RegExp(source, "gv")), (match) => match[0])));
+const words = Object.keys(rules.simple).map((version) => {
   const tokenizer = new SimpleTokenizer(rules, version);
   return texts.map((text) => tokenizer.tokenize(text));
-})));"""
+});
+console.log(JSON.stringify([matches, words]));"""
 SENTENCES = [
     "Am 3. Mai kam Dr. Weiß bzw. Friedrich II. mit 5 Mio. Euro usw.",
     "L'homme qu'il a vu aujourd'hui, c'est M. Dupont. D’accord!",
@@ -97,11 +100,7 @@ PIECES = [
 
 @pytest.fixture(scope="module")
 def recipe():
-    path = Path(__file__).parents[4] / "recipes/text_rules.py"
-    spec = importlib.util.spec_from_file_location("text_rules", path)
-    recipe = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(recipe)
-    return recipe
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "recipes/text_rules.py")))
 
 
 def test_the_page_has_the_rules_that_the_recipe_writes(recipe):
@@ -109,36 +108,30 @@ def test_the_page_has_the_rules_that_the_recipe_writes(recipe):
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_rules_find_in_javascript_what_they_find_in_python(recipe):
-    rules = [*vars(plain_1_rules()).values(), *rules_of("2").patterns, cluster_pattern()]
-    rules = [rule for rule in rules if isinstance(rule, re.Pattern)]
+def test_rules_and_splitter_find_in_javascript_what_they_find_in_python(recipe, tmp_path):
+    """In every language; the places where they differ are shown."""
+    patterns = [*vars(plain_1_rules()).values(), *rules_of("2").patterns, cluster_pattern()]
+    patterns = [one for one in patterns if isinstance(one, re.Pattern)]
     generator = random.Random(0)
-    texts = ["".join(generator.choices(PIECES, k=12)) for _ in range(3000)]
+    texts = SENTENCES + ["".join(generator.choices(PIECES, k=12)) for _ in range(3000)]
     for language in ("en", "ko"):
         demo = files("elmokit").joinpath(f"data/demo/{language}.txt").read_text(encoding="utf-8")
         texts += demo.splitlines()[:50]
-    body = json.dumps([[recipe.to_javascript(rule) for rule in rules], texts])
+    shutil.copy(STATIC / "engine/simple_tokenizer.js", tmp_path / "simple_tokenizer.mjs")
+    (tmp_path / "run.mjs").write_text(RUN, encoding="utf-8")
+    given = [[recipe.to_javascript(one) for one in patterns], recipe.text_rules(), texts]
     done = subprocess.run(
-        ["node", "-e", RUN], input=body, capture_output=True, text=True, check=True
-    )
-    for rule, matches in zip(rules, json.loads(done.stdout), strict=True):
-        expected = [[match[0] for match in rule.finditer(text)] for text in texts]
-        assert [
-            pair for pair in zip(texts, matches, expected, strict=True) if pair[1] != pair[2]
-        ] == []
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_splits_every_language_as_python_does(recipe, tmp_path):
-    source = STATIC / "engine" / "simple_tokenizer.js"
-    shutil.copy(source, tmp_path / "simple_tokenizer.mjs")
-    (tmp_path / "run.mjs").write_text(SPLIT, encoding="utf-8")
-    generator = random.Random(1)
-    texts = SENTENCES + ["".join(generator.choices(PIECES, k=12)) for _ in range(500)]
-    done = subprocess.run(
-        ["node", tmp_path / "run.mjs"], input=json.dumps([recipe.text_rules(), texts]),
-        capture_output=True, text=True, check=True,
+        ["node", tmp_path / "run.mjs"], input=json.dumps(given), capture_output=True, text=True,
+        check=True,
     )  # fmt: skip
-    for version, found in zip(recipe.VERSIONS, json.loads(done.stdout), strict=True):
+    matches, words = json.loads(done.stdout)
+    for pattern, rows in zip(patterns, matches, strict=True):
+        expected = ([match[0] for match in pattern.finditer(text)] for text in texts)
+        assert differences(texts, rows, expected) == []
+    for version, rows in zip(recipe.VERSIONS, words, strict=True):
         split = build_tokenizer(TokenizerConfig(name="simple", version=version)).tokenize
-        assert [pair for pair in zip(texts, found, strict=True) if pair[1] != split(pair[0])] == []
+        assert differences(texts, rows, map(split, texts)) == []
+
+
+def differences(texts, rows, expected):
+    return [row for row in zip(texts, rows, expected, strict=True) if row[1] != row[2]]

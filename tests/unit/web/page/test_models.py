@@ -10,15 +10,9 @@ from safetensors.numpy import load
 import elmokit
 from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.web.page.models import (
-    STATIC,
-    index_corpus,
-    language_of,
-    pack_name,
-    prepared_layers,
-)
+from elmokit.web.page.models import STATIC, index_corpus, language_of, pack_name, prepared_layers
 
-from ....builders.training_models import random_sentences, toy_model
+from ....builders.training_models import random_sentences, toy_model, write_text
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):
@@ -33,17 +27,17 @@ def test_prepared_layers_are_those_of_the_embedder(tmp_path):
     num_layers, count, width = expected.shape
     static, context = (tensors[n] * tensors[f"{n}.scale"][:, None] for n in ("static", "context"))
     context = context.reshape(count, num_layers - 1, width).transpose(1, 0, 2)
-    assert _smallest_cosine(context, expected[1:]) > 0.9995
+    assert cosines(context, expected[1:]).min() > 0.9995
     order = list(dict.fromkeys(words))
     static = static[[order.index(word) for word in words]]
-    assert _smallest_cosine(static, expected[0, :, : width // 2]) > 0.9995
+    assert cosines(static, expected[0, :, : width // 2]).min() > 0.9995
     with safe_open(path, framework="numpy") as file:
         assert file.metadata() == {"model": model.model_hash()}
 
 
-def _smallest_cosine(a, b):
+def cosines(a, b):
     norms = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
-    return float(((a * b).sum(axis=-1) / norms).min())
+    return (a * b).sum(axis=-1) / norms
 
 
 @pytest.mark.parametrize(
@@ -71,15 +65,10 @@ def model():
 @pytest.fixture
 def index_of(model, tmp_path):
     def index_of(sentences, **options):
-        path = tmp_path / "corpus.txt"
-        path.write_text("\n".join(map(" ".join, sentences)) + "\n", encoding="utf-8")
+        path = write_text(tmp_path / "corpus.txt", sentences)
         return index_corpus(elmokit.Embedder(model), [path], **options)
 
     return index_of
-
-
-def cosine(a, b):
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
 def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
@@ -92,17 +81,17 @@ def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
     embedder = elmokit.Embedder(model)
     layers = {sentence: embedder.embed([list(sentence)])[0] for sentence in distinct}
     target = layers[tuple(query)][:, 1]
-    best = [max(cosine(target[1], v) for v in layers[other][1]) for other in distinct[1:]]
+    best = [cosines(target[1], layers[other][1]).max() for other in distinct[1:]]
     assert [near["similarity"] for near in answer["contextual"]] == pytest.approx(
         sorted(best, reverse=True)[:5], abs=2e-3
     )
     for near in answer["contextual"]:
         assert near["words"] != query
         vector = layers[tuple(near["words"])][1, near["index"]]
-        assert cosine(target[1], vector) == pytest.approx(near["similarity"], abs=2e-3)
+        assert cosines(target[1], vector) == pytest.approx(near["similarity"], abs=2e-3)
     forms = {word: layers[s][0, i] for s in distinct for i, word in enumerate(s)}
     del forms[query[1]]
-    static = sorted((cosine(target[0], vector) for vector in forms.values()), reverse=True)[:5]
+    static = sorted((cosines(target[0], vector) for vector in forms.values()), reverse=True)[:5]
     assert [near["similarity"] for near in answer["static"]] == pytest.approx(static, abs=1e-4)
     assert all(near["words"] != [query[1]] for near in answer["static"])
 
