@@ -24,18 +24,7 @@ WORDS = ["I", "sat", "by", "the", "bank", "of", "a", "river", "배", "를", "타
 
 
 def toy_model(
-<<<<<<< HEAD
-    *,
-    num_layers: int = 2,
-    cell_dim: int = 24,
-    projection_dim: int = 8,
-    words: bool = False,
-    vocab: bool = False,
-    raw: bool = False,
-    **settings,
-=======
-    *, num_layers=2, cell_dim=24, projection_dim=8, words=False, vocab=False, **settings
->>>>>>> cut-t4
+    *, num_layers=2, cell_dim=24, projection_dim=8, words=False, vocab=False, raw=False, **settings
 ) -> PretrainedBiLM:
     """A model with random weights of realistic scale.
 
@@ -44,15 +33,8 @@ def toy_model(
     """
     cnn = CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1)
     config = BiLMConfig(
-<<<<<<< HEAD
         char_vocab=CharVocabConfig(max_characters=16, **(RAW if raw else {})),
-        char_cnn=None
-        if words
-        else CharCNNConfig(embedding_dim=4, filters=((1, 4), (2, 8), (3, 8)), num_highway=1),
-=======
-        char_vocab=CharVocabConfig(max_characters=16),
         char_cnn=None if words else cnn,
->>>>>>> cut-t4
         num_words=len(WORDS) + 3 if words else None,
         lstm=LSTMConfig(num_layers=num_layers, cell_dim=cell_dim, projection_dim=projection_dim),
     )

@@ -4,13 +4,8 @@ import csv
 import gzip
 import io
 import json
-<<<<<<< HEAD
-from collections.abc import Callable, Iterable
-=======
-import struct
 from collections.abc import Callable, Iterator
 from functools import partial
->>>>>>> cut-t4
 from pathlib import Path
 
 from elmokit.config import apply_overrides
@@ -112,36 +107,8 @@ def _table(rows: list[dict[str, str]], dialect: str) -> str:
     return file.getvalue()
 
 
-<<<<<<< HEAD
-def _read_labels(path: Path) -> Iterable[object]:
-    return read_labeled_texts(path, str.split)
-
-
-def _read_pairs(path: Path) -> Iterable[object]:
-    return read_labeled_texts(path, str.split, texts=(("premise",), ("hypothesis",)))
-
-
-def _read_corpus(path: Path) -> None:
-    for _ in read_sentences([path], build_tokenizer(TokenizerConfig(name="simple"))):
-        pass
-=======
-def fasttext_model() -> bytes:
-    """A fastText model of three words, two-number vectors and five buckets."""
-    words = ["</s>", "the", "강물"]
-    return b"".join((
-        struct.pack("<2i", 793712314, 12),
-        struct.pack("<12id", 2, 5, 5, 1, 5, 1, 2, 2, 5, 2, 3, 100, 1e-4),
-        struct.pack("<3i2q", len(words), len(words), 0, 100, -1),
-        *(word.encode() + b"\0" + struct.pack("<qb", 9, 0) for word in words),
-        struct.pack("<?2q", False, len(words) + 5, 2),
-        np.arange(2 * (len(words) + 5), dtype="<f4").tobytes(),
-        struct.pack("<?2q", False, len(words), 2), bytes(8 * len(words)),
-    ))  # fmt: skip
-
-
 def _read_corpus(path: Path) -> object:
     return read_sentences([path], build_tokenizer(TokenizerConfig(name="simple")))
->>>>>>> cut-t4
 
 
 def _read_numbered(path: Path) -> None:
