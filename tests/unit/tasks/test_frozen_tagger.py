@@ -1,6 +1,5 @@
 """Taggers without PyTorch: the answers of the PyTorch network, whatever it reads."""
 
-from importlib.resources import files
 from itertools import product
 
 import numpy as np
@@ -13,10 +12,8 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs import task_run
 from elmokit.tasks.runs.examples import Examples, predict
 from elmokit.tasks.runs.run_dir import TaskRunConfig
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.tagging import NerTask, PosTask, SrlTask
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, WhitespaceTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
@@ -75,24 +72,6 @@ def test_answers_are_those_of_the_network(task, inputs, model_dir):
     assert predict(frozen, held) == [answer for answer, _ in expected]
     assert frozen.num_parameters == network.num_parameters
     assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
-
-
-@pytest.mark.parametrize("name", ["pos-en", "ner-en", "pos-ko", "ner-ko"])
-def test_packaged_taggers_answer_as_their_networks(name, monkeypatch):
-    if name.endswith("ko"):
-        pytest.importorskip("kiwipiepy")
-    frozen = TaskRun.load(name)
-    monkeypatch.setattr(task_run, "can_run_frozen", lambda *_: False)
-    network = TaskRun.load(name)
-    text = files("elmokit").joinpath(f"data/demo/{name[-2:]}.txt").read_text("utf-8")
-    texts = [*text.splitlines()[:40], "", "x" * 300]
-    answers, expected = (list(run.predict_json(texts)) for run in (frozen, network))
-    for answer, other in zip(answers, expected, strict=True):
-        for part in ("tokens", "entities"):
-            for one, same in zip(answer.get(part, []), other.get(part, []), strict=True):
-                prob, other_prob = one.pop("probability", 1.0), same.pop("probability", 1.0)
-                assert np.log(prob) == pytest.approx(np.log(other_prob), abs=1e-5)
-    assert answers == expected
 
 
 @pytest.fixture

@@ -51,15 +51,6 @@ def run(module, *, source=None, **settings):
     return list(train(objective_of(module), source or batches(), optimizer, **arguments))
 
 
-def test_one_report_an_update_until_the_budget_is_spent(module):
-    reports = run(module)
-    assert [report.progress.step for report in reports] == [1, 2, 3]
-    assert [report.progress.tokens for report in reports] == [4, 8, 12]
-    assert [report.share for report in reports] == pytest.approx([1 / 3, 2 / 3, 1])
-    seconds = [report.progress.seconds for report in reports]
-    assert seconds == sorted(seconds)
-
-
 def test_a_loss_that_is_not_finite_stops_before_the_update(module):
     start = copy.deepcopy(module.state_dict())
     poisoned = iter([torch.full((4, 2), float("nan"))])
