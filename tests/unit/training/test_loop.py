@@ -1,9 +1,6 @@
 """The training loop: what it updates, carries, reports, and when it stops."""
 
 import copy
-import os
-import platform
-import subprocess
 
 import pytest
 import torch
@@ -11,8 +8,6 @@ import torch
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import Budget, ScheduleConfig
-
-from ...builders.command_line import start_python
 
 CONSTANT = ScheduleConfig(kind="constant", warmup_share=0.0)
 SGD_LIKE = OptimizerConfig(name="adagrad", learning_rate=0.1, initial_accumulator=1.0)
@@ -66,31 +61,3 @@ def test_the_learning_rate_follows_the_schedule(module):
     reports = run(module, schedule=schedule, budget=Budget(steps=8))
     expected = [0.1 * schedule.factor(step / 8) for step in range(8)]
     assert [report.learning_rate for report in reports] == pytest.approx(expected)
-
-
-NUM_VALUES = 10_000_000  # 40 MB: ten thousand pages, more than the library would keep by itself
-MEASURE = f"""
-import resource, torch
-from elmokit.training.processor import kept_memory
-
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-with kept_memory():
-    for _ in range(20):  # the library sets a few freed blocks aside before it uses one again
-        torch.zeros({NUM_VALUES})
-    kept = resident()
-print(kept - resident())
-"""
-"""Bytes that were kept, and are given back at the end."""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this library has the settings")
-def test_freed_memory_is_kept_and_given_back_at_the_end():
-    """In a fresh process, whose memory nobody else uses or tunes."""
-    tuned = ("MALLOC_", "GLIBC_TUNABLES")
-    untuned = {name: value for name, value in os.environ.items() if not name.startswith(tuned)}
-    process = start_python(MEASURE, stdout=subprocess.PIPE, env=untuned)
-    shown, _ = process.communicate(timeout=120)
-    assert int(shown) > 2 * NUM_VALUES
