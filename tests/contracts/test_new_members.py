@@ -6,7 +6,6 @@ Everything else asks the registry: commands, their help texts, checks.
 import json
 import sys
 from importlib import import_module
-from importlib.resources import files
 from types import ModuleType
 
 import h5py
@@ -123,22 +122,16 @@ def test_help_vocab_pretrain_and_embed_know_a_tokenizer(command, tmp_path):
     for name in ("vocab", "pretrain", "embed", "perplexity", "vectors"):
         shown = " ".join(command(name, "--help").replace("│", " ").split())
         assert "lower (words in lower case)" in shown
-    lines = files("elmokit").joinpath("data/demo/en.txt").read_text(encoding="utf-8").splitlines()
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(lines[:200]) + "\n", encoding="utf-8")
-    made = json.loads(
-        command("vocab", corpus, "-o", tmp_path / "v.txt", "--tokenizer", "lower", "--json")
-    )
-    assert made["tokenizer"] == {"name": "lower", "version": "1"}
+    text, output = tmp_path / "text.txt", tmp_path / "vectors.h5"
+    text.write_text("The BANK of the River\n" * 400, encoding="utf-8")
+    vocab = ("vocab", text, "-o", tmp_path / "vocab.txt", "--tokenizer", "lower", "--json")
+    assert json.loads(command(*vocab))["tokenizer"] == {"name": "lower", "version": "1"}
     command(
-        "pretrain", corpus, "-o", tmp_path / "run", "--preset", "toy", "--tokens", 500,
+        "pretrain", text, "-o", tmp_path / "run", "--preset", "toy", "--tokens", 500,
         "--set", 'text.tokenizer.name="lower"',
     )  # fmt: skip
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["tokenizer"] == {"name": "lower", "version": "1"}
-    text = tmp_path / "text.txt"
-    text.write_text("The BANK of the River\n")
-    output = tmp_path / "vectors.h5"
     command("embed", text, "-o", output, "--model", tmp_path / "run", "--tokenizer", "lower")
     with h5py.File(output) as file:
         assert file["0"].shape[1] == 5
