@@ -268,21 +268,18 @@ def test_allennlp_files_map_sentences_to_indices(embedder, tmp_path):
 FASTA = ">sp|P1|A_1 of a river\nMKTAY\nIAK QR\n\n>10 ten\nGG*\n>2\n"
 SEQUENCES = {"sp|P1|A_1": list("MKTAYIAKQR"), "10": list("GG*"), "2": []}
 TEXTS = {key: " ".join(words) for key, words in SEQUENCES.items()}
+
+
+def rows(form):
+    return "".join(form.format(key, text) for key, text in TEXTS.items())
+
+
 TABLES = {
     ".fasta": (FASTA, {}),
     ".fa.gz": (FASTA, {}),
-    ".jsonl": (
-        "".join(json.dumps({"name": key, "seq": text}) + "\n" for key, text in TEXTS.items()),
-        {"id_field": "name", "text_field": "seq"},
-    ),
-    ".tsv": (
-        "name\ttext\n" + "".join(f"{key}\t{text}\n" for key, text in TEXTS.items()),
-        {"id_field": "name"},
-    ),
-    ".csv": (
-        "text,n\n" + "".join(f'"{text}",{key}\n' for key, text in TEXTS.items()),
-        {"id_field": "n"},
-    ),
+    ".tsv": ("name\ttext\n" + rows("{}\t{}\n"), {"id_field": "name"}),
+    ".csv": ("n,text\n" + rows('{},"{}"\n'), {"id_field": "n"}),
+    ".jsonl": (rows('{{"n": "{}", "s": "{}"}}\n'), {"id_field": "n", "text_field": "s"}),
 }
 
 
