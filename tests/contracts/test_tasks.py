@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import get_args
 
 import pytest
@@ -27,14 +26,11 @@ DATA = Path(__file__).parents[2] / "benchmarks/golden_data"
 FILES = {path.stem: path for path in DATA.iterdir()}
 """Four examples of each task."""
 TEXTS = {
-    "qa": [
-        "Who sat by the river ?\tMinji sat by the river .",
-        "무엇 을 ?\t배 를 타고 갔다 .",
-        "Where ?\tthe bank of the river",
-    ],
+    "qa": ["Who sat ?\tMinji sat by the river .", "무엇 을 ?\t배 를 타고 갔다 .",
+           "Where ?\tthe bank of the river"],
     "srl": ["I *sat*", "배 를 *타고*", "the river *sat* by the bank"],
     "nli": ["I sat\tI", "배 를 타고\t배", "by\tthe bank of the river"],
-}
+}  # fmt: skip
 EPOCHS = {"ner": 50, "qa": 55, "nli": 80}
 """Where 30 are too few; tasks that drop half of what they read, at every place, learn slowly."""
 
@@ -66,17 +62,6 @@ def run_task(task, data, run_dir, model_dir, *, inputs=None, epochs=60, **option
         model=None if model_dir is None else str(model_dir),
         cache_dir=run_dir.parent / "layers", **options,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_score_follows_from_the_counts(task, data):
-    found = find_task(task)
-    examples = found.read(find_split(data, "dev"), training=False, tokenize=str.split)
-    gold = [found.gold(example) for example in examples]
-    answers = [SimpleNamespace(text=one.texts[0]) for one in gold] if task == "qa" else gold
-    score = found.score(gold, answers)
-    assert score.value == pytest.approx(100)
-    assert float(found.score_from_counts(score.counts.sum(axis=0))) == pytest.approx(score.value)
 
 
 def without_numbers(answer):
@@ -117,7 +102,9 @@ def test_four_examples_are_learned_saved_and_loaded(task, data, tmp_path, model_
     result = run_task(task, data, tmp_path / "run", model_dir, epochs=EPOCHS.get(task, 30))
     assert result.best.dev.value == 100
     run = TaskRun.load(tmp_path / "run", cache_dir=tmp_path / "layers")
-    assert run.evaluate(find_split(data, "dev")).value == 100
+    score = run.evaluate(find_split(data, "dev"))
+    assert score.value == 100
+    assert float(run.task.score_from_counts(score.counts.sum(axis=0))) == pytest.approx(100)
     a, b, c = TEXTS.get(task, ["by the river", "배 를 타고", ""])
     first = list(run.predict([a, b, c]))
     again = list(TaskRun.load(tmp_path / "run").predict([b, c, a]))

@@ -9,22 +9,17 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from elmokit.bilm.bilm import BiLMConfig
-from elmokit.bilm.char_cnn import CharCNNConfig
-from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.errors import FormatError
 from elmokit.text.char_vocab import CharVocabConfig
-from elmokit.text.word_vocab import WordVocab
 from elmokit.weights import bilm_tf, stored_bilm
 from elmokit.weights.bilm_tf import write_bilm_tf
 from elmokit.weights.model_dir import PretrainedBiLM, load_model, read_bilm_tf
 
+from ..builders.embedding_models import RAW, toy_model
 from ..parity.oracles import read_datasets
 
 SENTENCES = [["I", "sat", "by", "the", "눈", "."], ["bank"], []]
-VOCAB = WordVocab(["<S>", "</S>", "<UNK>", "the", "bank", "눈"])
-RAW = CharVocabConfig(normalization="none", truncation="byte")
 
 
 class ModelDirectory:
@@ -74,27 +69,27 @@ def storage(request):
 
 
 def build(*, words=False, **settings):
-    """A small model with fresh weights that differ from those of the constructor."""
-    config = BiLMConfig(
-        char_vocab=RAW,
-        char_cnn=None if words else CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 5))),
-        num_words=len(VOCAB) if words else None,
-        lstm=LSTMConfig(cell_dim=8, projection_dim=4),
-    )
-    model = PretrainedBiLM(config, **settings).eval()
-    model.reset_parameters(torch.Generator().manual_seed(5))
-    return model
+    """A small model whose weights differ from those of the constructor."""
+    model = toy_model(cell_dim=8, projection_dim=4, raw=True, words=words, **settings)
+    if not words:
+        return model
+    # the original's files do not say how characters would be read
+    config = replace(model.config, char_vocab=CharVocabConfig(**RAW))
+    again = PretrainedBiLM(config, word_vocab=model.word_vocab).eval()
+    again.load_state_dict(model.state_dict())
+    return again
 
 
 MODELS = {
     "encoder only": {},
-    "with vocabulary": {"word_vocab": VOCAB},
+    "with vocabulary": {"vocab": True},
     "sampled softmax": {
-        "word_vocab": VOCAB, "softmax_config": SoftmaxConfig(kind="sampled", num_samples=3),
+        "vocab": True,
+        "softmax_config": SoftmaxConfig(kind="sampled", num_samples=3),
     },
-    "full softmax": {"word_vocab": VOCAB, "softmax_config": SoftmaxConfig(kind="full")},
-    "word input": {"words": True, "word_vocab": VOCAB},
-}  # fmt: skip
+    "full softmax": {"vocab": True, "softmax_config": SoftmaxConfig(kind="full")},
+    "word input": {"words": True},
+}
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -129,7 +124,7 @@ def test_an_interrupted_write_leaves_the_older_model_whole(storage, tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(*storage.breaking_point, fail)
         with pytest.raises(OSError, match="No space left"):
-            storage.write(build(word_vocab=VOCAB), tmp_path / "m")
+            storage.write(build(vocab=True), tmp_path / "m")
     assert storage.read(tmp_path / "m").model_hash() == old.model_hash()
     assert sorted(path.name for path in (tmp_path / "m").iterdir()) == names
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
@@ -157,8 +152,7 @@ def test_a_missing_tensor_or_a_wrong_shape_is_named(storage, shape, weights):
 
 def test_weights_of_another_model_are_refused(storage, weights, tmp_path):
     """A second model with one more layer: its surplus tensors have no place in the first."""
-    config = replace(build().config, lstm=LSTMConfig(cell_dim=8, projection_dim=4, num_layers=3))
-    storage.write(PretrainedBiLM(config), tmp_path / "other")
+    storage.write(build(num_layers=3), tmp_path / "other")
     (tmp_path / "other" / storage.weights_name).replace(weights)
     message = rf"/m/{storage.weights_name}: .*\(\d+,\).*(options|config)"
     with pytest.raises(FormatError, match=message):

@@ -19,9 +19,7 @@ NER, NLI, SRL = TASKS["ner"], TASKS["nli"], TASKS["srl"]
 FACTS = {task.dataset: {"model": "abc", "data": task.dataset} for task in TABLE1.tasks}
 
 
-def plan(
-    *, conditions=(STATIC, ELMO), tasks=(NER, NLI), shares=(1.0, 0.1), max_seeds=None, **more
-):  # fmt: skip
+def plan(*, conditions=(STATIC, ELMO), tasks=(NER, NLI), shares=(1.0, 0.1), max_seeds=None, **more):
     experiment = replace(TABLE1, conditions=conditions, shares=shares, max_seeds=max_seeds)
     return planning.plan_tasks(experiment, tasks, **{"seeds": 2, "metadata": FACTS} | more)
 

@@ -7,11 +7,14 @@ import shutil
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from elmokit.errors import ConfigError, InputError
 from elmokit.experiments.definitions import TASKS
+from elmokit.experiments.report import COUNTS_FILE
 from elmokit.experiments.run_experiment import ExperimentOptions, run_experiment
+from elmokit.tasks.registry import find_task
 
 from ...builders.experiment_data import write_data, write_test_data, write_vectors
 from ...builders.task_models import toy_model
@@ -80,6 +83,11 @@ def test_every_finished_run_is_scored_on_the_test_files_also_later(run, folder, 
     assert "test" not in first.results
     moved = shutil.copy(folder / "vectors.txt", tmp_path / "moved.txt")
     report = run("table1", vectors=moved, tasks=("qa", "ner"), test_dir=test, resume=True)
+    with np.load(tmp_path / "out" / COUNTS_FILE) as counts:
+        assert set(counts) == {one["id"] for one in report.results["runs"]}
+        for one in report.results["runs"]:
+            score = find_task(one["task"]).score_from_counts(counts[one["id"]].sum(axis=0))
+            assert one["value"] == pytest.approx(float(score))
     for now, before in zip(report.results["runs"], first.results["runs"], strict=True):
         changed = {key for key in now if now[key] != before[key]}
         assert changed <= {"seconds", "wall_seconds", "date"}

@@ -44,9 +44,7 @@ def test_a_result_comes_back_as_it_was(tmp_path):
     path = tmp_path / "run" / RESULT_FILE
     assert read_outcome(path.parent) is None
     weights = [MixWeights(position="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
-    stored = result(
-        61.25, right=[1, 0, 1], units=[0, 0, 1], epochs=[40.0, 61.25], weights=weights
-    )  # fmt: skip
+    stored = result(61.25, right=[1, 0, 1], units=[0, 0, 1], epochs=[40.0, 61.25], weights=weights)
     write_score(path, stored, run={"seed": 0})
     assert read_outcome(path.parent) == read_score(path, RunResult) == stored
     assert stored.counts_by_unit.tolist() == [[1, 2], [1, 1]]

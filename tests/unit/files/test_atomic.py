@@ -10,13 +10,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.files import atomic
-from elmokit.files.atomic import (
-    atomic_directory,
-    atomic_file,
-    check_target,
-    replaced_by,
-    reserve,
-)
+from elmokit.files.atomic import atomic_directory, atomic_file, check_target, replaced_by, reserve
 
 KINDS = {"file": atomic_file, "directory": atomic_directory}
 

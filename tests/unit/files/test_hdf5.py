@@ -34,14 +34,17 @@ def test_what_is_there_is_found_by_name(path):
         assert file.text_attribute("none") is None
 
 
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-@pytest.mark.parametrize("kind", ["variable", "fixed"])
-def test_texts_of_every_version_of_the_format(tmp_path, libver, kind):
-    with h5py.File(tmp_path / "a.h5", "w", libver=libver) as file:
-        text = "x" * 3000
-        file.attrs["elmokit"] = text if kind == "variable" else np.bytes_(text)
+@pytest.mark.parametrize("options", [{}, {"libver": "latest"}, {"userblock_size": 512}])
+def test_texts_are_read_however_they_are_stored(tmp_path, options):
+    text, ascii_text = "배 " * 1000, "x" * 3000
+    with h5py.File(tmp_path / "a.h5", "w", **options) as file:
+        file.attrs["variable"], file.attrs["fixed"] = ascii_text, np.bytes_(ascii_text)
+        for name, shape in (("one", (1,)), ("alone", ())):
+            file.create_dataset(name, shape, dtype=h5py.string_dtype())[...] = text
     with open_hdf5(tmp_path / "a.h5") as file:
-        assert file.text_attribute("elmokit") == text
+        assert file.text_attribute("variable") == file.text_attribute("fixed") == ascii_text
+        assert file.text("one") == file.text("alone") == text
+        assert file.text("none") is None
 
 
 def test_nothing_leads_into_another_file_or_place(path):
@@ -96,16 +99,6 @@ def test_lists_are_bounded(tmp_path, monkeypatch):
     for name in ("deep", "wide", "met"):
         with open_hdf5(tmp_path / f"{name}.h5") as file, pytest.raises(FormatError, match=name):
             file.shapes()
-
-
-@pytest.mark.parametrize("shape", [(1,), ()])
-@pytest.mark.parametrize("userblock", [0, 512])
-def test_a_dataset_of_one_text(tmp_path, shape, userblock):
-    with h5py.File(tmp_path / "a.h5", "w", userblock_size=userblock) as file:
-        file.create_dataset("x", shape, dtype=h5py.string_dtype())[...] = "배 " * 1000
-    with open_hdf5(tmp_path / "a.h5") as file:
-        assert file.text("x") == "배 " * 1000
-        assert file.text("y") is None
 
 
 def test_a_dataset_of_text_that_states_gigabytes_is_refused(path):

@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 from elmokit.errors import FormatError
-from elmokit.files.sources import (
-    describe_files,
-    find_files,
-    read_pieces,
-)
+from elmokit.files.sources import describe_files, find_files, read_pieces
 
 TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
 

@@ -86,9 +86,7 @@ class World:
         hardness = self.generator.normal(0, 1, self.units)
         base = self.runs(1, 0.5, hardness)
         new = self.runs(0, 0.5 + self.gain / 100, hardness)
-        return bootstrap_gain(
-            RunCounts(new, base), score=accuracy_of, num_rounds=400, seed=number
-        )  # fmt: skip
+        return bootstrap_gain(RunCounts(new, base), score=accuracy_of, num_rounds=400, seed=number)
 
 
 WORLDS = {

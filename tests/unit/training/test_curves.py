@@ -28,14 +28,6 @@ def run_dir(tmp_path):
     return path
 
 
-def test_a_fine_tuning_run_has_perplexities_before_and_after(run_dir):
-    assert read_training_run(run_dir).before == read_training_run(run_dir).after == {}
-    (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
-    (run_dir / "after.json").write_text('{"in_domain": {"mean": null}}')
-    run = read_training_run(run_dir)
-    assert (run.before, run.after) == ({"in_domain": 300.5}, {"in_domain": None})
-
-
 @pytest.mark.parametrize("name", ["before.json", "ngram.json"])
 def test_damaged_files_are_named_and_empty_ones_are_being_written(run_dir, name):
     (run_dir / name).touch()
@@ -54,8 +46,11 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
     pytest.importorskip("matplotlib")
     (run_dir / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5}')
     (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
+    (run_dir / "after.json").write_text('{"in_domain": {"mean": null}}')
     path = run_dir / f"plot.{suffix}"
-    assert len(plot_run(run_dir, path).rows) == 3
+    run = plot_run(run_dir, path)
+    assert (run.before, run.after) == ({"in_domain": 300.5}, {"in_domain": None})
+    assert len(run.rows) == 3
     assert path.read_bytes().startswith(BEGINNINGS[suffix])
     if suffix == "svg":
         for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):

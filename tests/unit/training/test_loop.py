@@ -1,105 +1,94 @@
-"""The training loop: what it updates, carries, reports, and when it stops."""
+"""The training loop: budgets, limits and the rate as a share of them, and when it stops."""
 
 import copy
-import os
-import platform
-import subprocess
+import itertools
 
 import pytest
 import torch
 
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.schedules import Budget, ScheduleConfig
+from elmokit.training.schedules import Budget, Limits, Progress, ScheduleConfig
 
-from ...builders.command_line import start_python
-
-CONSTANT = ScheduleConfig(kind="constant", warmup_share=0.0)
-SGD_LIKE = OptimizerConfig(name="adagrad", learning_rate=0.1, initial_accumulator=1.0)
+CONFIG = OptimizerConfig(name="adagrad", learning_rate=0.1)
+SCHEDULE = ScheduleConfig(warmup_share=0.5, final_factor=0.0)
 
 
-@pytest.fixture
-def module():
-    module = torch.nn.Linear(2, 1)
-    with torch.no_grad():
-        module.weight.copy_(torch.tensor([[1.0, -2.0]]))
-        module.bias.fill_(0.5)
-    return module
-
-
-def objective_of(module):
-    """A mean square over the batch; the carry counts batches."""
+def run(module, batch):
+    """Return the reports of eight updates, all on one batch."""
 
     def objective(batch, carry, step):
-        loss = module(batch).square().mean()
-        return StepResult(loss, {"twice": 2 * loss.detach()}, len(batch), carry + 1)
+        return StepResult(module(batch).square().mean(), {}, len(batch), carry)
 
-    return objective
-
-
-def batches():
-    generator = torch.Generator().manual_seed(0)
-    while True:
-        yield torch.randn(4, 2, generator=generator)
+    return list(train(
+        objective, itertools.repeat(batch), CONFIG.build(module), carry=0, config=CONFIG,
+        budget=Budget(steps=8), schedule=SCHEDULE,
+    ))  # fmt: skip
 
 
-def run(module, *, source=None, **settings):
-    """All reports of a run of three updates, unless ``settings`` say otherwise."""
-    defaults = {"budget": Budget(steps=3), "schedule": CONSTANT}
-    arguments = {"carry": 0, "config": SGD_LIKE} | defaults | settings
-    optimizer = SGD_LIKE.build(module)
-    return list(train(objective_of(module), source or batches(), optimizer, **arguments))
+def test_the_learning_rate_follows_the_schedule_until_the_budget_is_spent():
+    reports = run(torch.nn.Linear(2, 1), torch.ones(4, 2))
+    assert [report.progress.step for report in reports] == list(range(1, 9))
+    assert [report.progress.tokens for report in reports] == list(range(4, 36, 4))
+    expected = [0.1 * SCHEDULE.factor(step / 8) for step in range(8)]
+    assert [report.learning_rate for report in reports] == pytest.approx(expected)
 
 
-def test_one_report_an_update_until_the_budget_is_spent(module):
-    reports = run(module)
-    assert [report.progress.step for report in reports] == [1, 2, 3]
-    assert [report.progress.tokens for report in reports] == [4, 8, 12]
-    assert [report.share for report in reports] == pytest.approx([1 / 3, 2 / 3, 1])
-    seconds = [report.progress.seconds for report in reports]
-    assert seconds == sorted(seconds)
-
-
-def test_a_loss_that_is_not_finite_stops_before_the_update(module):
+def test_a_loss_that_is_not_finite_stops_before_the_update():
+    module = torch.nn.Linear(2, 1)
     start = copy.deepcopy(module.state_dict())
-    poisoned = iter([torch.full((4, 2), float("nan"))])
     message = r"step 1 .*nan.*optimizer\.learning_rate"
     with pytest.raises(FloatingPointError, match=message):
-        run(module, source=poisoned)
+        run(module, torch.full((4, 2), float("nan")))
     for name, value in module.state_dict().items():
         assert torch.equal(value, start[name]), name
 
 
-def test_the_learning_rate_follows_the_schedule(module):
-    schedule = ScheduleConfig(warmup_share=0.5, final_factor=0.0)
-    reports = run(module, schedule=schedule, budget=Budget(steps=8))
-    expected = [0.1 * schedule.factor(step / 8) for step in range(8)]
-    assert [report.learning_rate for report in reports] == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"steps": 10}, 0.5),
+        ({"tokens": 400}, 0.25),
+        ({"seconds": 20.0}, 0.15),
+        ({"steps": 10, "tokens": 400, "seconds": 20.0}, 0.5),
+        ({"steps": 10, "seconds": 3.0}, 1.0),
+        ({"tokens": 50}, 1.0),
+    ],
+)
+def test_the_first_limit_that_is_reached_counts(limits, expected):
+    progress = Progress(step=5, tokens=100, seconds=3.0)
+    assert Budget(**limits).share(progress) == pytest.approx(expected)
 
 
-NUM_VALUES = 10_000_000  # 40 MB: ten thousand pages, more than the library would keep by itself
-MEASURE = f"""
-import resource, torch
-from elmokit.training.processor import kept_memory
+@pytest.mark.parametrize(
+    ("limits", "expected", "with_growth"),
+    [
+        ({"epochs": 2}, {"steps": 31}, {"tokens": 2000}),  # whole updates
+        ({}, {"steps": 62}, {"tokens": 4000}),
+        ({"minutes": 2}, {"seconds": 120.0}, {"seconds": 120.0}),
+        ({"minutes": 1, "epochs": 0.5, "tokens": 300},
+         {"seconds": 60.0, "tokens": 300, "steps": 7}, {"seconds": 60.0, "tokens": 300}),
+        ({"epochs": 2, "tokens": 3000}, {"steps": 31, "tokens": 3000}, {"tokens": 2000}),
+    ],
+)  # fmt: skip
+def test_limits_become_a_budget(limits, expected, with_growth):
+    """Epochs of steps that grow are counted in targets."""
+    corpus = {"targets_per_epoch": 1000, "targets_per_step": 64, "default_epochs": 4.0}
+    assert Limits(**limits).budget(**corpus) == Budget(**expected)
+    assert Limits(**limits).budget(**corpus, steps_grow=True) == Budget(**with_growth)
 
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
-with kept_memory():
-    for _ in range(20):  # the library sets a few freed blocks aside before it uses one again
-        torch.zeros({NUM_VALUES})
-    kept = resident()
-print(kept - resident())
-"""
-"""Bytes that were kept, and are given back at the end."""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this library has the settings")
-def test_freed_memory_is_kept_and_given_back_at_the_end():
-    """In a fresh process, whose memory nobody else uses or tunes."""
-    tuned = ("MALLOC_", "GLIBC_TUNABLES")
-    untuned = {name: value for name, value in os.environ.items() if not name.startswith(tuned)}
-    process = start_python(MEASURE, stdout=subprocess.PIPE, env=untuned)
-    shown, _ = process.communicate(timeout=120)
-    assert int(shown) > 2 * NUM_VALUES
+@pytest.mark.parametrize(
+    ("settings", "factors"),
+    [
+        ({"kind": "constant", "warmup_share": 0.1}, {0.05: 0.5, 0.1: 1.0, 1.0: 1.0}),
+        ({"kind": "cosine", "warmup_share": 0.2}, {0.1: 0.5, 0.2: 1.0, 0.6: 0.55, 1.0: 0.1}),
+        ({"kind": "linear", "warmup_share": 0.2}, {0.1: 0.5, 0.2: 1.0, 0.6: 0.55, 1.0: 0.1}),
+        ({"kind": "wsd", "warmup_share": 0.1, "decay_share": 0.3},
+         {0.0: 1e-3, 0.05: 0.5, 0.1: 1.0, 0.7: 1.0, 0.85: 0.55, 1.0: 0.1}),
+    ],
+)  # fmt: skip
+def test_the_rate_warms_up_and_falls_to_its_final_factor(settings, factors):
+    schedule = ScheduleConfig(**settings, final_factor=0.1)
+    found = {share: schedule.factor(share) for share in factors}
+    assert found == pytest.approx(factors)

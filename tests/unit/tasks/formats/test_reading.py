@@ -150,8 +150,7 @@ def ask(squad):
 
 
 @pytest.mark.parametrize(
-    ("start", "nearest"),
-    [(0, 0), (1, 0), (4, 0), (5, 8), (8, 8), (9, 8), (999, 8), (-5, 0)],
+    ("start", "nearest"), [(0, 0), (1, 0), (4, 0), (5, 8), (8, 8), (9, 8), (999, 8), (-5, 0)]
 )
 def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
     # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken

@@ -138,9 +138,7 @@ def test_words_of_the_test_set_are_looked_up_when_it_is_scored(write):
     texts = {"train": "Minji B-PER\nat O\n", "dev": "at O\n", "test": "Kim O\n"}
     paths = [write(text, name=f"{name}.conll") for name, text in texts.items()]
     vectors = write("minji 1 0\nkim 2 2\nriver 3 3\n", name="vectors.txt")
-    config = TaskRunConfig(
-        task="ner", hidden_dims=(4,), inputs=InputSettings(embeddings="static")
-    )  # fmt: skip
+    config = TaskRunConfig(task="ner", hidden_dims=(4,), inputs=InputSettings(embeddings="static"))
     prepared = PreparedTask(
         config, *paths, vectors, model=None, precision="fp32", device="cpu", cache_dir=None,
         on_layers=None,

@@ -1,11 +1,9 @@
-import itertools
 import json
 import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -68,33 +66,20 @@ def test_prediction_batches_are_bounded_in_words():
         batches.append([len(example.tokens) for example in part])
         return batches[-1]
 
-    model = SimpleNamespace(make_batch=lambda sentences, layers: None, answer=answer)
+    model = SimpleNamespace(make_batch=lambda sentences, layers: sentences, answer=answer)
     assert predict(model, held) == [1, 5000, 3000, 10, 10]
     assert batches == [[1, 10, 10], [3000], [5000]]
-
-
-def test_sentences_of_documents_are_batched_among_themselves(monkeypatch):
-    monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 12)
-    task, number = CorefTask(), itertools.count()  # each sentence is of a word of its own
+    # of documents, the sentences: padded to 2 · 2000, 5000, 2 · 2000, 3000 words
+    task = CorefTask()
     documents = [
-        task.example_of(*((f"w{next(number)}",) * length for length in lengths))
-        for lengths in ([3, 2, 5], [], [20, 1], [4, 4, 4])
+        task.example_of(*(("w",) * length for length in lengths))
+        for lengths in ([2000, 1000, 5000], [], [1, 2000, 3000])
     ]
-    every = [sentence for document in documents for sentence in document.sentences]
-    layers = {words: np.full((len(words), 1, 2), index) for index, words in enumerate(every)}
-    held = Examples(task, documents, lambda wanted: [layers[words] for words in wanted])
-    assert [held.length(index) for index in range(4)] == [10, 0, 21, 12]
-    network = SimpleNamespace(make_batch=lambda sentences, layers: (sentences, layers))
-    batches = held.batches(network, held.examples)
-    # padded to 2 · 3, 5, 20, 3 · 4, 4 words: never more than 12 but for one sentence
-    sizes = [[len(words) for words in sentences] for sentences, _ in batches]
-    assert sizes == [[3, 2], [5], [20], [1, 4, 4], [4]]
-    read = [layers for _, batch in batches for layers in batch]
-    assert [int(layers[0, 0, 0]) for layers in read] == list(range(8))
-    assert [len(layers) for layers in read] == [size for batch in sizes for size in batch]
-    assert held.batches(network, held.examples[1:2]) == []
-    ((_, part),) = held.batches(network, [task.example_of(*documents[0].sentences[1:])])
-    assert [int(layers[0, 0, 0]) for layers in part] == [1, 2]
+    held = Examples(task, documents, None)
+    assert [held.length(index) for index in range(3)] == [8000, 0, 5001]
+    sizes = [[len(words) for words in batch] for batch in held.batches(model, documents)]
+    assert sizes == [[2000, 1000], [5000], [1, 2000], [3000]]
+    assert held.batches(model, documents[1:2]) == []
 
 
 @pytest.mark.parametrize(

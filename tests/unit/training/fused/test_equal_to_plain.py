@@ -9,6 +9,7 @@ import torch
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
 from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax
+from elmokit.kernels import training
 from elmokit.kernels.training import kernels_for
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.training.fused import char_cnn as fused_cnn
@@ -17,6 +18,8 @@ from elmokit.training.fused import lstm as fused_lstm
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused
 from elmokit.training.fused.softmax import ROWS_TOGETHER, training_nlls
+
+from ....builders.processors import PROCESSORS, kernels_of
 
 CHARACTERS, INPUT, WORDS, DIM = 12, 6, 300, 10
 TOKENS = ["a", "of", "ELMo", "aaaaaaa", "sentence", "", "<S>", "contextualized", "봄날", "the", "!"]
@@ -31,6 +34,27 @@ CELLS = {
     "no clips": LSTMConfig(cell_dim=80, projection_dim=70, cell_clip=None, projection_clip=None),
     "no projection": LSTMConfig(cell_dim=32, projection_dim=32, cell_clip=0.5),
 }
+
+
+@pytest.fixture(params=list(PROCESSORS))
+def with_kernels(request, tmp_path_factory, monkeypatch):
+    """Training finds the kernels as each of the processors has them."""
+    loaded = training.load_training_kernels()
+    kernels = kernels_of(request.param, loaded, "training", tmp_path_factory)
+    is_narrower = kernels.vector_length < loaded.vector_length
+    assert kernels.has_bf16 == (loaded.has_bf16 and not is_narrower)
+    monkeypatch.setattr(training, "load_training_kernels", lambda: kernels)
+    return kernels
+
+
+def on_threads(count, function):
+    """Run a function on so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        return function()
+    finally:
+        torch.set_num_threads(before)
 
 
 def seeded(seed):
@@ -187,7 +211,7 @@ def convolutions(kernels):
 
 
 @pytest.mark.parametrize("part", ["convolutions", "recurrence", "sampled softmax"])
-def test_no_bit_hangs_on_the_number_of_threads(with_kernels, part, on_threads):
+def test_no_bit_hangs_on_the_number_of_threads(with_kernels, part):
     """Few rows of a recurrence are shared by columns, many by rows."""
 
     def run():

@@ -39,12 +39,6 @@ def zeros(model, num_rows=ROWS):
     return BiLMState.zeros(model.config.lstm, num_rows)
 
 
-def rows_of(batch, rows):
-    """Some rows of a window, as another process would have them."""
-    names = ("forward_inputs", "backward_inputs", "forward_targets", "backward_targets")
-    return dataclasses.replace(batch, **{name: getattr(batch, name)[rows] for name in names})
-
-
 @pytest.mark.parametrize("word_input", [False, True])
 def test_equals_a_plain_computation(text, word_input):
     model = toy_model(word_input=word_input)
@@ -102,21 +96,6 @@ def test_another_step_or_seed_draws_anew(text, dropout):
         for direction in (0, 1)
     }
     assert len(losses) == 6
-
-
-def test_two_processes_have_the_loss_of_one(text):
-    """Each has half of the rows and drops what one process would drop there."""
-    model = toy_model()
-    (batch,) = windows(text, model)
-    whole = loss_of(model, dropout=0.3)(batch, zeros(model), 3)
-    halves = []
-    for first in (0, 2):
-        loss = loss_of(model, dropout=0.3, first_row=first)
-        halves.append(loss(rows_of(batch, slice(first, first + 2)), zeros(model, 2), 3))
-    for part in (0, 1):
-        torch.testing.assert_close((halves[0][part] + halves[1][part]) / 2, whole[part])
-    cells = torch.cat([half[2].cell for half in halves], dim=2)
-    torch.testing.assert_close(cells, whole[2].cell)
 
 
 def test_rows_that_restart_begin_at_the_zero_state(text):
