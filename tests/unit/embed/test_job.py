@@ -129,10 +129,13 @@ def test_an_output_that_exists_is_kept_unless_overwritten(embedder, text, tmp_pa
     assert len(read_hdf5(output)) == 41
 
 
-def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
-    good = text.read_bytes()
-    text.write_bytes(good + b"\xff\xfe\n")
-    output = tmp_path / "out.h5"
+def test_what_was_done_before_a_bad_line_is_kept_for_the_same_text(embedder, text, tmp_path):
+    lines, output = text.read_bytes().split(b"\n")[:-1], tmp_path / "out.h5"
+
+    def write(*lines):
+        text.write_bytes(b"\n".join(lines) + b"\n")
+
+    write(*lines, b"\xff\xfe")
     with pytest.raises(FormatError, match=r"text\.txt, line 42.*UTF-8") as caught:
         embed_files(embedder, text, output, batch_tokens=16)
     (note,) = caught.value.__notes__
@@ -140,26 +143,18 @@ def test_what_was_done_before_a_bad_line_is_kept(embedder, text, tmp_path):
     assert "--overwrite" not in note
     with pytest.raises(FileExistsError, match=r"out\.h5\.parts .*--resume"):
         embed_files(embedder, text, output)
-    text.write_bytes(good + b"mended\n")
-    report = embed_files(embedder, text, output, resume=True)
-    assert report.resumed_sentences > 0
-    assert report.sentences == 42
-
-
-def test_resuming_refuses_another_text(embedder, text, tmp_path):
-    lines = text.read_bytes().split(b"\n")
-    text.write_bytes(b"\n".join([*lines, b"\xff\xfe\n"]))
-    output = tmp_path / "out.h5"
-    with pytest.raises(FormatError):
-        embed_files(embedder, text, output, batch_tokens=16)
     for changed, message in (
         ([*lines[:2], b"new", *lines[3:]], r"Line 3 .*'new'"),
         (lines[:1], rf"Line 2 .*'{lines[1].decode()}'"),
         ([b"long " * 20, *lines[1:]], r"it is now 'long [long ]*\.\.\.'\. Give the same"),
     ):
-        text.write_bytes(b"\n".join(changed))
+        write(*changed)
         with pytest.raises(ValueError, match=message):
             embed_files(embedder, text, output, resume=True)
+    write(*lines, b"mended")
+    report = embed_files(embedder, text, output, resume=True)
+    assert report.resumed_sentences > 0
+    assert report.sentences == 42
 
 
 def parts_of(output):

@@ -142,17 +142,6 @@ def test_cut_words_belong_to_a_span_and_spans_may_overlap(embedder):
     np.testing.assert_allclose(vectors[3], embedder.embed_sentences([TEXT])[0], atol=1e-6)
 
 
-def test_korean_spans_are_characters_of_the_raw_text():
-    pytest.importorskip("kiwipiepy")
-    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="korean")))
-    text = "배를 타고 강을 건넜다. 그는 배를 먹었다."
-    words = embedder.tokenizer.tokenize(text)
-    (got,) = embedder.embed_spans(text, [(text.index("건넜다"), text.index("건넜다") + 3)])
-    first = words.index("건너")
-    expected = embedder.embed_spans(words, [(first, first + 3)])  # 건너 었 다
-    np.testing.assert_array_equal(got, expected[0])
-
-
 @pytest.mark.parametrize(
     ("spans", "named"),
     [

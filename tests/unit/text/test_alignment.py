@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
-from elmokit.text.tokenizers.simple import SimpleTokenizer
 
 
 @pytest.mark.parametrize(
@@ -92,11 +91,15 @@ def test_morphemes_are_where_kiwi_found_them(text, is_plain, expected):
     assert align(words[:-2], text) == offsets[:-2]
 
 
-@given(
-    st.text(st.sampled_from("ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"), max_size=30)
-)
-def test_any_text_is_aligned_with_its_normalized_words(text):
-    words = NormalizingTokenizer(build_tokenizer("simple"), "plain-1").tokenize(text)
+SIGNS = "ab 가각ﾊ“…\u1100\u1161\u11a8\u0301\u00ad\u200b`'-\\/"
+
+
+@given(st.text(max_size=60) | st.text(st.sampled_from(SIGNS), max_size=30))
+def test_any_text_is_aligned_with_its_words_and_with_its_normalized_words(text):
+    simple = build_tokenizer("simple")
+    words = simple.tokenize(text)
+    assert [text[start:end] for start, end in align(words, text) or ()] == words
+    words = NormalizingTokenizer(simple, "plain-1").tokenize(text)
     offsets = align(words, text)
     assert offsets is not None
     bounds = [(0, 0), *offsets, (len(text), len(text))]
@@ -107,14 +110,6 @@ def test_any_text_is_aligned_with_its_normalized_words(text):
 def test_words_that_cannot_be_found_again_have_no_place():
     assert align(["a", "x", "b"], f"a {'y' * 200} b") is None
     assert align(["x"] * 200, "a b") is None
-
-
-@given(st.text(max_size=60))
-def test_words_of_the_simple_tokenizer_are_cut_out_of_any_text_as_they_are(text):
-    words = SimpleTokenizer().tokenize(text)
-    offsets = align(words, text)
-    assert offsets is not None
-    assert [text[start:end] for start, end in offsets] == words
 
 
 @pytest.mark.parametrize(
