@@ -41,13 +41,11 @@ def test_interrupted_and_resumed_equals_uninterrupted(embedder, text, tmp_path, 
         if len(steps) == 25:
             raise KeyboardInterrupt
 
-    def go_on(*_):
-        steps.append(1)
-
+    options = {"state": state, "on_progress": stop}
     with pytest.raises(KeyboardInterrupt) as caught:
-        embed_files(embedder, text, output, state=state, batch_tokens=16, on_progress=stop)
+        embed_files(embedder, text, output, batch_tokens=16, **options)
     assert "--resume" in caught.value.__notes__[0]
-    report = embed_files(embedder, text, output, state=state, resume=True, on_progress=go_on)
+    report = embed_files(embedder, text, output, resume=True, **options)
     assert report.resumed_sentences == 25
     assert len(steps) == 41 + 1  # and one call for the final writing
     assert_same(read_hdf5(output), read_hdf5(tmp_path / "whole.h5"))

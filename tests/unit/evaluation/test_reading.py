@@ -64,16 +64,15 @@ def test_items_are_held_out_whole_if_there_are_enough():
     assert groups_of(sentence, None)[0] is sentence
 
 
-def table(model, tmp_path, *, whole=True, per_item=1):
+def table(model, tmp_path, *, whole):
     """Sentences of seven words with a measure made of their surprisals."""
     rng = np.random.default_rng(0)
     sentences = [" ".join(rng.choice(VOCAB.words[3:], size=7)) + " ." for _ in range(40)]
     rows = []
     for number, words in enumerate(typed_words(model, sentences, precision="fp32")):
-        for place, word in enumerate(words):
+        for place, word in enumerate(words, start=1):
             time = 200 + 4 * word.forward + rng.normal()
-            item, at = f"i{number // per_item}", number % per_item * len(words) + place + 1
-            rows.append([item, str(at), word.word, f"{time:.3f}", sentences[number]])
+            rows.append([f"i{number}", str(place), word.word, f"{time:.3f}", sentences[number]])
     header = ["item", "position", "word", "time", "sentence"]
     path = tmp_path / "table.tsv"
     lines = ["\t".join(row if whole else row[:4]) for row in [header, *rows]]

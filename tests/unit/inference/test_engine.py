@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
@@ -63,25 +62,6 @@ def test_layer_choices_are_slices_and_means_of_all(model):
     assert largest_difference(top, [array[-1] for array in everything]) == 0
     average = run_engine(model, sentences, layers="average").vectors
     assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
-
-
-def test_rows_go_on_from_their_state(model):
-    batches = [random_sentences(n, seed=n) for n in (3, 2, 5, 0, 4)]
-    state = None
-    plain_state = BiLMState.zeros(model.config.lstm, 5)
-    for batch in batches:
-        out = run_engine(model, batch, state=state)
-        state = out.state
-        if batch:
-            expected, new = plain_layers(model, batch, state=plain_state)
-            hidden, cell = plain_state.hidden.clone(), plain_state.cell.clone()
-            hidden[:, :, : len(batch)], cell[:, :, : len(batch)] = new.hidden, new.cell
-            plain_state = BiLMState(hidden, cell)
-            assert largest_difference(out.vectors, expected) <= 2e-6
-        for found, plain in ((state.hidden, plain_state.hidden), (state.cell, plain_state.cell)):
-            # cells reach the clip (3), and either network's roundings add up over the batches
-            torch.testing.assert_close(found, plain[:, :, : state.num_rows], atol=2e-6, rtol=2e-6)
-    assert state.num_rows == 5
 
 
 NATURAL = (PACKAGED_MODELS.parent / "demo/en.txt").read_text(encoding="utf-8").split()[:350]

@@ -28,8 +28,6 @@ pytestmark = pytest.mark.usefixtures("small_libraries")
 
 DAMAGES = {
     "cut": lambda content: content[: len(content) // 2],
-    "zeroed": lambda content: content[:4096] + bytes(len(content) - 4096),
-    "empty": lambda content: b"",
     "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
 }
 PLAIN = Variant("plain", "any", "")

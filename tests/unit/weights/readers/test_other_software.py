@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from elmokit.errors import FormatError, InputError
-from elmokit.inference.elmo import ELMo
 from elmokit.weights.model_dir import load_model
 from elmokit.weights.model_files import read_mixes
 from elmokit.weights.readers.tensor_bundle import TensorBundle
@@ -36,10 +35,6 @@ def test_all_mixtures_are_kept(written, tmp_path):
     assert found.mix_weights.tolist() == [weights for weights, _ in mixes]
     assert found.gammas.tolist() == [2.0, 0.5]
     assert found.layer_norm == "batch_with_boundaries"
-    elmo = ELMo(tmp_path / "model", mixes=tmp_path / "model" / "mixes.safetensors")
-    assert len(elmo.scalar_mixes) == 2
-    assert [mix.gamma.item() for mix in elmo.scalar_mixes] == [2.0, 0.5]
-    assert all(mix.mix_weights.requires_grad for mix in elmo.scalar_mixes)
 
 
 def test_several_elmos_are_listed_and_chosen_by_name(written, tmp_path):
