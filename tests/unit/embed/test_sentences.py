@@ -134,14 +134,6 @@ def test_a_span_is_pooled_over_its_words_in_the_whole_text(embedder, layers, poo
     assert np.allclose(got[1], alone[0], atol=1e-6) == (layers == 0)  # context counts
 
 
-def test_cut_words_belong_to_a_span_and_spans_may_overlap(embedder):
-    start = TEXT.index("bank")
-    spans = [(start, start + 4), (start + 1, start + 2), (start - 1, start + 4), (0, len(TEXT))]
-    vectors = embedder.embed_spans(TEXT, spans)
-    np.testing.assert_array_equal(vectors[:3], vectors[[0, 0, 0]])
-    np.testing.assert_allclose(vectors[3], embedder.embed_sentences([TEXT])[0], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("spans", "named"),
     [

@@ -24,7 +24,6 @@ def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
     ids = vocab.encode(["눈", "?", "the", "</S>"])
     assert ids.dtype == np.int64
     assert ids.tolist() == [5, 3, 4, 2]
-    assert vocab.decode(ids) == ["눈", "<UNK>", "the", "</S>"]
     assert vocab.encode([]).shape == (0,)
     anywhere = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
     assert (anywhere.unknown_id, anywhere.sentence_begin_id) == (5, 3)
