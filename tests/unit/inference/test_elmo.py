@@ -105,6 +105,13 @@ def test_boundaries_of_a_model_of_words_are_those_of_its_vocabulary():
     torch.testing.assert_close(out.mixes[0], layers.mean(dim=0)[:, 1:-1])
 
 
+def plain(elmo, ids, **given):
+    """What a layer computes through the plain modules."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elmo_module, "load_kernels", lambda: None)
+        return elmo(ids, **given)
+
+
 class TestKernels:
     """A frozen biLM runs through the compiled kernels; the modules define its numbers."""
 
@@ -113,20 +120,9 @@ class TestKernels:
         if load_kernels() is None:
             pytest.skip("no C compiler on this machine")
 
-    @pytest.fixture
-    def plain(self, monkeypatch):
-        """What a layer computes through the plain modules."""
-
-        def plain(elmo, ids, **given):
-            with monkeypatch.context() as patched:
-                patched.setattr(elmo_module, "load_kernels", lambda: None)
-                return elmo(ids, **given)
-
-        return plain
-
     @pytest.mark.parametrize("keep_boundaries", [True, False])
     @pytest.mark.parametrize("word_input", [True, False])
-    def test_the_numbers_are_those_of_the_modules(self, plain, word_input, keep_boundaries):
+    def test_the_numbers_are_those_of_the_modules(self, word_input, keep_boundaries):
         model = toy_model(words=word_input)
         ids = model.encode([*random_sentences(9), []], boundaries=False)
         elmo = ELMo(model, num_mixes=2, dropout=0.0, keep_boundaries=keep_boundaries)
@@ -143,7 +139,7 @@ class TestKernels:
                 assert not ours.is_inference()
 
     @pytest.mark.parametrize("scale", [1.5, -1.0])
-    def test_weights_changed_behind_their_version_are_seen(self, plain, scale):
+    def test_weights_changed_behind_their_version_are_seen(self, scale):
         model = toy_model()
         elmo, ids = ELMo(model, dropout=0.0), model.encode(random_sentences(3), boundaries=False)
         for name, weight in elmo.bilm.named_parameters():

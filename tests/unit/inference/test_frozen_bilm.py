@@ -1,6 +1,6 @@
 """Words of a frozen biLM: each distinct one goes through the token layer once."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -60,19 +60,9 @@ def test_many_threads_share_an_embedder():
     embedder = Embedder(model)
     batches = [random_sentences(8, seed=seed) for seed in range(12)]
     expected = [Embedder(model, word_cache=False).embed(batch) for batch in batches]
-    results = [None] * len(batches)
-
-    def work(k):
-        results[k] = embedder.embed(batches[k])
-
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(batches))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for got, wanted in zip(results, expected, strict=True):
-        assert largest_difference(got, wanted) == 0
-    assert all(isinstance(array, np.ndarray) for array in results[0])
+    with ThreadPoolExecutor(len(batches)) as pool:
+        for got, wanted in zip(pool.map(embedder.embed, batches), expected, strict=True):
+            assert largest_difference(got, wanted) == 0
 
 
 def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams():
