@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.lexicon import Lexicon, LexiconVocab
@@ -7,16 +6,12 @@ from elmokit.text.lexicon import Lexicon, LexiconVocab
 LEXICON = Lexicon(("a", "b", "강", "\u3000"), ("ab", "강", "aaa"))
 
 
-@pytest.fixture
-def vocab():
-    return LexiconVocab(CharVocabConfig(max_characters=5, normalization="none"), LEXICON)
-
-
-def test_rows_by_hand(vocab):
+def test_rows_by_hand():
     """Word begin 2, characters from 7 (6 unknown), word end 3, padding 1; words from 5.
 
     Sentences begin with character 4 and word 2, and end with 5 and 3.
     """
+    vocab = LexiconVocab(CharVocabConfig(max_characters=5, normalization="none"), LEXICON)
     rows = vocab.encode_words(
         ["ab", "강", "☃", "", "aaab", "aaa", "\u3000", "<S>", "<bos>", "</S>", "<eos>"]
     )

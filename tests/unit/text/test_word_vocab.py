@@ -10,12 +10,8 @@ from elmokit.text.word_vocab import WordVocab
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
 
-@pytest.fixture
-def vocab():
-    return WordVocab([*SPECIALS, "the", "눈"])
-
-
-def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
+def test_ids_start_at_one_and_unknown_words_have_theirs():
+    vocab = WordVocab([*SPECIALS, "the", "눈"])
     assert (vocab.sentence_begin_id, vocab.sentence_end_id, vocab.unknown_id) == (1, 2, 3)
     assert (vocab.word_id("the"), vocab.word_id("The")) == (4, vocab.unknown_id)
     assert len(vocab) == 5
@@ -66,7 +62,6 @@ def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path,
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
         (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
-        (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],
 )
 def test_damaged_files_name_file_and_place(tmp_path, write, content, message):
