@@ -9,11 +9,7 @@ import pytest
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError
-from elmokit.integrations.arrow_table import (
-    TableEmbedder,
-    occurrence_batches,
-    write_occurrences,
-)
+from elmokit.integrations.arrow_table import TableEmbedder, occurrence_batches, write_occurrences
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import random_sentences, toy_model
