@@ -139,17 +139,14 @@ class TestJsonLines:
             read(GOOD, name="a.jsonl")
 
 
-class TestSentences:
-    def test_are_tokenized_and_counted(self, tmp_path):
-        path = tmp_path / "a.txt"
-        path.write_text("one two|three\n\n|four\n", encoding="utf-8")
-        report = ReadReport()
-        sentences = list(read_sentences(path, SplitTokenizer(), report=report))
-        assert sentences == [["one", "two"], ["three"], ["four"]]
-        assert (report.lines, report.sentences, report.words) == (3, 3, 4)
-        assert report.skipped == {"blank": 1, "empty_sentence": 1}
-        with pytest.raises(FileNotFoundError, match=r"/nowhere\.txt"):
-            read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())  # before reading
+def test_sentences_are_tokenized_and_counted(write, tmp_path):
+    path, report = write("one two|three\n\n|four\n"), ReadReport()
+    sentences = list(read_sentences(path, SplitTokenizer(), report=report))
+    assert sentences == [["one", "two"], ["three"], ["four"]]
+    assert (report.lines, report.sentences, report.words) == (3, 3, 4)
+    assert report.skipped == {"blank": 1, "empty_sentence": 1}
+    with pytest.raises(FileNotFoundError, match=r"/nowhere\.txt"):
+        read_sentences(tmp_path / "nowhere.txt", SplitTokenizer())  # before reading
 
 
 def split(num_sentences, **settings):

@@ -30,15 +30,12 @@ def test_an_interrupted_set_is_not_opened_and_is_replaced(tmp_path):
     assert list(ShardSet.open(tmp_path).sentences()) == [["c"]]
 
 
-def damage(path, *, at):
-    data = bytearray(path.read_bytes())
-    data[at] ^= 1
-    path.write_bytes(bytes(data))
-
-
 @pytest.mark.parametrize("at", [0, 20, -1])
 def test_a_flipped_bit_is_found_when_opened(written, at):
-    damage(written.shard_dir / "shard-00001.bin", at=at)
+    path = written.shard_dir / "shard-00001.bin"
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
     expected = written.entries[1].sha256
     with pytest.raises(FormatError, match=rf"shard-00001\.bin: .*sha256 {expected}"):
         ShardSet.open(written.shard_dir)

@@ -16,11 +16,6 @@ def plain():
 
 
 @pytest.fixture(scope="module")
-def with_words():
-    return Embedder(toy_model(vocab=True))
-
-
-@pytest.fixture(scope="module")
 def embedder():
     return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
 
@@ -96,8 +91,8 @@ def test_a_sentence_is_the_weighted_mean_of_its_words():
 
 
 @pytest.mark.parametrize("layers", [None, 0, "all", "top"])
-def test_a_sentence_has_one_vector_whatever_its_company(with_words, layers):
-    sentences = [*random_sentences(12), []]
+def test_a_sentence_has_one_vector_whatever_its_company(layers):
+    with_words, sentences = Embedder(toy_model(vocab=True)), [*random_sentences(12), []]
     together = with_words.embed_sentences(sentences, pooling="sif", layers=layers)
     alone = [with_words.embed_sentences([s], pooling="sif", layers=layers)[0] for s in sentences]
     assert np.abs(together - np.array(alone)).max() < 1e-5
@@ -132,25 +127,6 @@ def test_a_span_is_pooled_over_its_words_in_the_whole_text(embedder, layers, poo
     np.testing.assert_array_equal(of_words, got)
     alone = embedder.embed_sentences(["I sat by the bank."], pooling=pooling, layers=layers)
     assert np.allclose(got[1], alone[0], atol=1e-6) == (layers == 0)  # context counts
-
-
-def test_cut_words_belong_to_a_span_and_spans_may_overlap(embedder):
-    start = TEXT.index("bank")
-    spans = [(start, start + 4), (start + 1, start + 2), (start - 1, start + 4), (0, len(TEXT))]
-    vectors = embedder.embed_spans(TEXT, spans)
-    np.testing.assert_array_equal(vectors[:3], vectors[[0, 0, 0]])
-    np.testing.assert_allclose(vectors[3], embedder.embed_sentences([TEXT])[0], atol=1e-6)
-
-
-def test_korean_spans_are_characters_of_the_raw_text():
-    pytest.importorskip("kiwipiepy")
-    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name="korean")))
-    text = "배를 타고 강을 건넜다. 그는 배를 먹었다."
-    words = embedder.tokenizer.tokenize(text)
-    (got,) = embedder.embed_spans(text, [(text.index("건넜다"), text.index("건넜다") + 3)])
-    first = words.index("건너")
-    expected = embedder.embed_spans(words, [(first, first + 3)])  # 건너 었 다
-    np.testing.assert_array_equal(got, expected[0])
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,30 @@ def embedder():
     return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple:en")))
 
 
-def test_glued_punctuation_is_told_once_with_counts_and_an_example(embedder, caplog):
-    for _ in range(2):
-        embedder.embed([GLUED, ["by", "the", "river"]])
+LONG = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "texts", "parts"),
+    [
+        (
+            "simple:en",
+            [GLUED, ["by", "the", "river"]],
+            ("4 of 17 words", "'simple'", "'bank.' (bank .)"),
+        ),
+        ("whitespace", [GLUED_TEXT], ("'bank.'", "tokenized")),
+        ("simple:en", [f"{LONG} {LONG} bank", ["a"]], ("2 of 4 so far", "14 bytes")),
+        ("simple:en", [["I sat by"], ["the bank"]], ("list of strings", "'I sat by'")),
+    ],
+    ids=["glued", "raw strings between white space", "cut", "sentences in the place of words"],
+)
+def test_told_once_with_counts_and_an_example(tokenizer, texts, parts, caplog):
+    embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name=tokenizer)))
+    for state in ("reset", "carry"):
+        embedder.embed(texts, state=state)
     (message,) = messages(caplog)
-    assert "4 of 17 words" in message
-    assert "'simple'" in message
-    assert "'bank.' (bank .)" in message
+    for part in parts:
+        assert part in message
 
 
 @pytest.mark.parametrize(
@@ -46,34 +63,6 @@ def test_glued_punctuation_is_told_once_with_counts_and_an_example(embedder, cap
 def test_words_as_in_training_are_not(embedder, caplog, sentence):
     embedder.embed([sentence])
     assert messages(caplog) == []
-
-
-def test_a_model_of_text_between_white_space_warns_of_raw_strings_once(caplog):
-    embedder = Embedder(toy_model())
-    for _ in range(2):
-        embedder.embed([GLUED_TEXT])
-    (message,) = messages(caplog)
-    assert "'bank.'" in message
-    assert "tokenized" in message
-
-
-def test_words_that_are_cut_are_told_once_with_counts(embedder, caplog):
-    long = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
-    for state in ("reset", "carry"):
-        embedder.embed([f"{long} {long} bank", ["a"]], state=state)
-    embedder.embed_batch([[long]])
-    (message,) = messages(caplog)
-    assert "2 of 4 so far" in message
-    assert "14 bytes" in message
-
-
-def test_sentences_in_the_place_of_words_are_told_once(embedder, caplog):
-    embedder.embed([["I sat by"], ["the bank"]])
-    assert "list of strings" in caplog.text
-    assert "'I sat by'" in caplog.text
-    caplog.clear()
-    embedder.embed([["I sat by"]])
-    assert "list of strings" not in caplog.text
 
 
 class TestUnknownWords:

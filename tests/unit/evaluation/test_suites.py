@@ -51,19 +51,18 @@ def test_formulas_compare_sums_of_surprisals(write_suite):
     model = toy_model()
     rows = {row.prediction: row for row in Suite(write_suite()).score(model, precision="fp32")}
 
-    def bits(words, at):
-        scored = list(surprisal(model, [words], precision="fp32"))
-        return scored[at].forward, scored[at].backward
+    def bits(text):
+        word = list(surprisal(model, [text.split()], precision="fp32"))[2]
+        return np.array([word.forward, word.backward])
 
-    expected = []
-    for text, worse in (("I sat by the bank .", "sat"), ("the bank sat", "the")):
-        left = text.split()
-        other = [*left[:2], worse, *left[3:]]
-        expected.append(np.array(bits(other, 2)) > np.array(bits(left, 2)))
+    expected = [
+        bits("I sat sat the bank .") > bits("I sat by the bank ."),
+        bits("the bank the") > bits("the bank sat"),
+    ]
     first = rows["(2;%b%) > (2;%a%)"]
     assert first.items == 2
-    assert first.readings["forward"].accuracy == np.mean([one[0] for one in expected])
-    assert first.readings["backward"].accuracy == np.mean([one[1] for one in expected])
+    found = [first.readings[way].accuracy for way in ("forward", "backward")]
+    assert found == np.mean(expected, axis=0).tolist()
     contradiction = rows[SUITE["predictions"][2]["formula"]]
     assert [part.accuracy for part in contradiction.readings.values()] == [0, 0, 0]
     assert [part.accuracy for part in rows[ALL].readings.values()] == [0, 0, 0]

@@ -35,6 +35,15 @@ def plain(model, sentence):
     return (outputs @ model.softmax.weight.T + model.softmax.bias).log_softmax(-1)
 
 
+@pytest.fixture(params=["at once", "in small batches"])
+def together(request, monkeypatch):
+    """How much is read and computed together."""
+    if request.param == "in small batches":
+        monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
+        monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 7)
+
+
+@pytest.mark.usefixtures("together")
 @pytest.mark.parametrize(("num_top", "word_input"), [(0, False), (3, False), (3, True)])
 def test_rows_equal_a_plain_computation_through_the_whole_model(backend, num_top, word_input):
     model = toy_model(word_input=word_input)
@@ -89,6 +98,7 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
+@pytest.mark.usefixtures("together")
 def test_sentences_of_an_item_are_one_sequence_forward(model):
     rows = list(surprisal(model, SENTENCES, items=ITEMS, state="reset", precision="fp32"))
     expected = []
@@ -108,21 +118,6 @@ def test_sentences_of_an_item_are_one_sequence_forward(model):
     first = {item: ITEMS.index(item) for item in ITEMS}.values()
     assert all(is_same[[row.sentence in first for row in rows]])
     assert not all(is_same)
-
-
-@pytest.mark.parametrize("items", [None, ITEMS])
-def test_rows_come_in_order_whatever_is_computed_together(model, items, monkeypatch):
-    def keys(rows):
-        return [(row.sentence, row.index, row.word) for row in rows]
-
-    expected = list(surprisal(model, SENTENCES, items=items, precision="fp32"))
-    monkeypatch.setattr(text_scorer, "BUFFER_TOKENS", 12)
-    monkeypatch.setattr(text_scorer, "BATCH_TOKENS", 7)
-    rows = list(surprisal(model, SENTENCES, items=items, batch_size=2, precision="fp32"))
-    assert keys(rows) == keys(expected)
-    for way in ("forward", "backward"):
-        found = [getattr(row, way) for row in rows]
-        assert found == pytest.approx([getattr(row, way) for row in expected], abs=2e-5)
 
 
 def test_a_string_has_places_in_itself_and_a_list_has_none():

@@ -21,13 +21,6 @@ def model():
     return toy_model(tokenizer=TokenizerConfig(name="simple", version="2"))
 
 
-@pytest.fixture(scope="module")
-def model_dir(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "toy"
-    model.save(path)
-    return path
-
-
 def test_every_typed_word_has_a_row_and_all_of_its_tokens(model):
     tokens = list(surprisal(model, [TEXT], precision="fp32"))
     words = typed_of(TEXT, tokens)
@@ -49,8 +42,9 @@ def rows_of(text):
 
 
 @pytest.mark.e2e
-def test_a_table_of_words_comes_out_row_by_row(model_dir, tmp_path):
-    path = tmp_path / "words.tsv"
+def test_a_table_of_words_comes_out_row_by_row(model, tmp_path):
+    model_dir, path = tmp_path / "toy", tmp_path / "words.tsv"
+    model.save(model_dir)
     words = [("i2", "the"), ("i1", "river"), ("i2", "boat."), ("i2", "bank"), ("i1", "ship")]
     lines = [f"{item}\t{word}\t{place}" for place, (item, word) in enumerate(words)]
     path.write_text("\n".join(["item\tword\treading.time", *lines]) + "\n", encoding="utf-8")

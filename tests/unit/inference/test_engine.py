@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
@@ -65,56 +64,18 @@ def test_layer_choices_are_slices_and_means_of_all(model):
     assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
 
 
-def test_rows_go_on_from_their_state(model):
-    batches = [random_sentences(n, seed=n) for n in (3, 2, 5, 0, 4)]
-    state = None
-    plain_state = BiLMState.zeros(model.config.lstm, 5)
-    for batch in batches:
-        out = run_engine(model, batch, state=state)
-        state = out.state
-        if batch:
-            expected, new = plain_layers(model, batch, state=plain_state)
-            hidden, cell = plain_state.hidden.clone(), plain_state.cell.clone()
-            hidden[:, :, : len(batch)], cell[:, :, : len(batch)] = new.hidden, new.cell
-            plain_state = BiLMState(hidden, cell)
-            assert largest_difference(out.vectors, expected) <= 2e-6
-        for found, plain in ((state.hidden, plain_state.hidden), (state.cell, plain_state.cell)):
-            # cells reach the clip (3), and either network's roundings add up over the batches
-            torch.testing.assert_close(found, plain[:, :, : state.num_rows], atol=2e-6, rtol=2e-6)
-    assert state.num_rows == 5
-
-
-@pytest.mark.usefixtures("without_type_checks")
-def test_a_sentence_longer_than_a_piece_equals_one_piece(backend, monkeypatch):
-    model = toy_model(num_layers=1)
-    words = np.random.default_rng(0).choice(["I", "sat", "bank", "배", "."], 9000).tolist()
-    monkeypatch.setattr(numpy_backend, "MAX_GATE_VALUES", 2**17)  # some thousands of words
-    out = run_engine(model, [words])
-    monkeypatch.setattr(packed, "MAX_POSITIONS", 2**40)
-    monkeypatch.setattr(numpy_backend, "MAX_GATE_VALUES", 2**40)
-    whole = run_engine(model, [words])
-    assert largest_difference(out.vectors, whole.vectors) == 0
-    assert torch.equal(out.state.cell, whole.state.cell)
-
-
-MACHINE_LIKE = {"one sign": ["-"] * 120, "one word": ["the"] * 400}
 NATURAL = (PACKAGED_MODELS.parent / "demo/en.txt").read_text(encoding="utf-8").split()[:350]
 
 
-def warnings_of(caplog):
-    return [r.getMessage() for r in caplog.records if r.name.endswith("inference.divergence")]
-
-
-@pytest.mark.parametrize("words", MACHINE_LIKE.values(), ids=MACHINE_LIKE)
-def test_text_on_which_vectors_diverge_is_warned_of_once(caplog, words):
+@pytest.mark.parametrize(
+    ("words", "is_machine_like"),
+    [(["-"] * 120, True), (["the"] * 400, True), (NATURAL, False), (["-"] * 20, False)],
+    ids=["one sign", "one word", "natural", "short"],
+)
+def test_text_on_which_vectors_diverge_is_warned_of_once(caplog, words, is_machine_like):
     embedder = Embedder.load("en")
     for _ in range(2):
         embedder.embed([NATURAL, words])
-    (message,) = warnings_of(caplog)
-    assert f"{len(words)} words" in message
-
-
-@pytest.mark.parametrize("words", [NATURAL, ["-"] * 20], ids=["natural", "short"])
-def test_other_text_is_not_warned_of(caplog, words):
-    Embedder.load("en").embed([words] * 3)
-    assert warnings_of(caplog) == []
+    told = [r.getMessage() for r in caplog.records if r.name.endswith("inference.divergence")]
+    assert len(told) == is_machine_like
+    assert all(f"{len(words)} words" in message for message in told)

@@ -10,12 +10,6 @@ from ...builders.embedding_models import random_sentences, run_engine, toy_model
 CPU = torch.device("cpu")
 
 
-def cosines(*answers):
-    """Of all word vectors of some sentences."""
-    x, y = (np.concatenate([one.reshape(-1, 64) for one in answer]) for answer in answers)
-    return (x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
-
-
 @pytest.mark.parametrize(
     ("kind", "median", "worst"), [("bf16", 0.9999, 0.995), ("int8", 0.999, 0.99)]
 )
@@ -28,7 +22,8 @@ def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, wo
     if backend == "numpy":  # which has fp32 only
         assert np.array_equal(exact.vectors[0], rough.vectors[0])
         return
-    values = cosines(exact.vectors, rough.vectors)
+    x, y = (np.concatenate([one.reshape(-1, 64) for one in out.vectors]) for out in (exact, rough))
+    values = (x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
     assert np.median(values) >= median
     assert values.min() >= worst
     assert values.min() < 1 - 1e-9  # it is another arithmetic

@@ -9,11 +9,7 @@ import pytest
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.errors import InputError
-from elmokit.integrations.arrow_table import (
-    TableEmbedder,
-    occurrence_batches,
-    write_occurrences,
-)
+from elmokit.integrations.arrow_table import TableEmbedder, occurrence_batches, write_occurrences
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import random_sentences, toy_model
@@ -58,7 +54,7 @@ def table(embedder, texts=TEXTS, **options):
 
 
 @pytest.mark.parametrize("layers", ["average", "top", 0])
-def test_every_word_has_its_row(embedder, layers):
+def test_every_word_has_its_row_and_its_place(embedder, layers):
     found = table(embedder, layers=layers, rows=7)
     expected = embedder.embed(TEXTS, layers=layers)
     words = [embedder.tokenizer.tokenize(text) for text in TEXTS]
@@ -67,10 +63,7 @@ def test_every_word_has_its_row(embedder, layers):
     assert found["position"].to_pylist() == [i for one in words for i in range(len(one))]
     assert np.array_equal(found["vector"].combine_chunks().values.to_numpy().reshape(-1, 16),
                           np.concatenate(expected))  # fmt: skip
-
-
-def test_places_lead_to_the_word_in_its_sentence(embedder):
-    for row in table(embedder).drop_columns("vector").to_pylist():
+    for row in found.drop_columns("vector").to_pylist():
         assert row["sentence"] == TEXTS[row["text"]]
         written = row["sentence"][row["start"] : row["end"]]
         assert written.replace("’", "'") == row["word"]  # normalized

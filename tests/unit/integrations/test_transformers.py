@@ -126,7 +126,7 @@ def fast_tokenizer():
     ("right", {"padding": True, "return_tensors": "np"}),
 ])  # fmt: skip
 @pytest.mark.parametrize("texts", [
-    "the bank", ["the bank  of a river", " 강 ", ""], [["the", "bank", "of"], ["river"]],
+    "the bank", ["the bank  of a river", " e\u0301tage ", ""], [["the", "bank", "of"], ["river"]],
 ])  # fmt: skip
 def test_offsets_and_words_are_those_of_a_fast_tokenizer(model, texts, options, truncation_side):
     own, fast = ElmoTokenizer.from_elmokit(model), fast_tokenizer()
@@ -145,13 +145,6 @@ def test_offsets_and_words_are_those_of_a_fast_tokenizer(model, texts, options, 
     for number in range(1 if isinstance(texts, str) else len(texts)):
         for encoding in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
             assert encoding.word_ids(number) == expected.word_ids(number)
-
-
-def test_offsets_count_the_raw_text(model):
-    tokenizer, text = ElmoTokenizer.from_elmokit(model), "\u201cThe  bank\u201d, e\u0301tage."
-    (_, *places, _) = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    words = [text[start:end] for start, end in places]
-    assert words == ["\u201c", "The", "bank", "\u201d", ",", "e\u0301tage", "."]
 
 
 def test_a_missing_weight_is_an_error(folder, tmp_path):
@@ -173,10 +166,6 @@ def test_a_collator_pads_what_was_tokenized_one_by_one(model):
     at_once = tokenizer(TEXTS, padding=True, return_tensors="pt")
     assert torch.equal(batch["input_ids"], at_once["input_ids"])
     assert torch.equal(batch["labels"] == -100, at_once["attention_mask"] == 0)
-    one = tokenizer.pad(
-        tokenizer(TEXTS[3]), padding="max_length", max_length=at_once["input_ids"].shape[1]
-    )
-    assert torch.equal(torch.tensor(one["input_ids"]), at_once["input_ids"][3])
 
 
 def test_bad_input_is_refused(model):

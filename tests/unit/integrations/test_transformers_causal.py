@@ -26,12 +26,6 @@ def spelling_model(**settings):
     return model
 
 
-def save(model, folder, direction):
-    ElmoForCausalLM.from_elmokit(model, direction=direction).save_pretrained(folder)
-    ElmoWordTokenizer.from_elmokit(model, direction=direction).save_pretrained(folder)
-    return folder
-
-
 def bits_of(model, tokenizer, texts):
     """Sum the log-probabilities of a row's tokens, as programs that score sentences do."""
     batch = tokenizer(texts, padding=True, return_tensors="pt")
@@ -40,23 +34,18 @@ def bits_of(model, tokenizer, texts):
     return -(scores * batch["attention_mask"][:, 1:]).sum(dim=1).double() / math.log(2)
 
 
-def own_bits(model, texts, direction):
-    rows = list(surprisal(model, texts, precision="fp32"))
-    return [
-        sum(getattr(row, direction) for row in rows if row.sentence == number)
-        for number in range(len(texts))
-    ]
-
-
 @pytest.mark.parametrize("word_input", [False, True])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_what_auto_classes_load_gives_the_surprisal_of_elmokit(tmp_path, direction, word_input):
     source = spelling_model(word_input=word_input)
-    folder = save(source, tmp_path / "saved", direction)
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    for kind in (ElmoForCausalLM, ElmoWordTokenizer):
+        kind.from_elmokit(source, direction=direction).save_pretrained(tmp_path)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert (type(model), type(tokenizer)) == (ElmoForCausalLM, ElmoWordTokenizer)
-    expected = own_bits(source, TEXTS, direction)
+    expected = [0.0] * len(TEXTS)
+    for row in surprisal(source, TEXTS, precision="fp32"):
+        expected[row.sentence] += getattr(row, direction)
     assert bits_of(model, tokenizer, TEXTS).tolist() == pytest.approx(expected, abs=1e-3)
     for text, bits in zip(TEXTS, expected, strict=True):  # whatever the batch and its padding
         assert bits_of(model, tokenizer, [text]).tolist() == pytest.approx([bits], abs=1e-3)

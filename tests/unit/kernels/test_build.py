@@ -1,25 +1,45 @@
-"""Which libraries are compiled and loaded: whole ones that nobody else could have written."""
+"""Which libraries are loaded, compiled here or prebuilt: whole ones that nobody else wrote."""
 
 import ctypes
+import hashlib
+import json
 import os
+import platform
 import re
+import shutil
 import stat
+from itertools import pairwise
 from unittest.mock import Mock
 
 import pytest
 
 from elmokit.kernels import build
-from elmokit.kernels.build import find_compiled, load_library
+from elmokit.kernels.build import (
+    VARIANTS,
+    Variant,
+    find_compiled,
+    library_file,
+    load_library,
+    origin,
+)
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = pytest.mark.usefixtures("small_libraries")
 
 DAMAGES = {
     "cut": lambda content: content[: len(content) // 2],
-    "zeroed": lambda content: content[:4096] + bytes(len(content) - 4096),
-    "empty": lambda content: b"",
     "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
 }
+PLAIN = Variant("plain", "any", "")
+QUICK = Variant("quick", "any", "", frozenset({"quick"}))
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The names of libraries that are opened."""
+    names, open_ = [], ctypes.CDLL
+    monkeypatch.setattr(build.ctypes, "CDLL", lambda name: names.append(name) or open_(name))
+    return names
 
 
 @needs_compiler
@@ -56,7 +76,7 @@ def test_a_damaged_library_is_never_loaded_but_made_once_more(caplog, damage):
 @needs_compiler
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users on this system")
 @pytest.mark.parametrize("planted", ["for all", "for a group", "link", "file"])
-def test_code_that_others_could_have_written_is_not_loaded(monkeypatch, tmp_path, caplog, planted):
+def test_code_that_others_could_have_written_is_not_loaded(tmp_path, caplog, opened, planted):
     path = find_compiled("inference")
     folder = path.parent
     if planted == "link":
@@ -66,9 +86,6 @@ def test_code_that_others_could_have_written_is_not_loaded(monkeypatch, tmp_path
         path.chmod(0o777)
     else:
         folder.chmod(0o777 if planted == "for all" else 0o770)
-    opened = []
-    open_ = ctypes.CDLL
-    monkeypatch.setattr(build.ctypes, "CDLL", lambda name: opened.append(name) or open_(name))
     library = load_library("inference")
     if planted == "file":
         assert f"others may write to {path}" in caplog.text
@@ -105,3 +122,54 @@ def test_what_stands_in_the_way_is_said_once(problem, monkeypatch, tmp_path, cap
     assert record.levelname == "WARNING"
     assert expected in record.getMessage()
     assert "computed more slowly" in record.getMessage()
+
+
+@pytest.fixture
+def prebuilt(small_libraries, tmp_path, monkeypatch):
+    """Prebuilt libraries of two variants, of which this processor has the plainer one."""
+    path = tmp_path / "prebuilt"
+    path.mkdir()
+    monkeypatch.setattr(build, "PREBUILT_DIR", path)
+    monkeypatch.setattr(build, "VARIANTS", (QUICK, PLAIN))
+    monkeypatch.setattr(build.platform, "machine", lambda: "any")
+    monkeypatch.setattr(build, "_instructions", lambda: frozenset({"plain"}))
+    build._variants_here.cache_clear()
+    made = find_compiled("inference")
+    for variant in (QUICK, PLAIN):
+        shutil.copy(made, path / library_file("inference", variant, platform.system()))
+    digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in path.iterdir()}
+    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
+    (path / build.MANIFEST).write_text(json.dumps(content))
+    yield path
+    build._variants_here.cache_clear()
+
+
+@needs_compiler
+@pytest.mark.usefixtures("prebuilt")
+@pytest.mark.parametrize(
+    ("instructions", "name"), [({"plain"}, "plain"), ({"plain", "quick"}, "quick")]
+)
+def test_the_quickest_that_this_processor_can_run_is_taken_without_a_compiler(
+    instructions, name, monkeypatch
+):
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+    monkeypatch.setattr(build, "_instructions", lambda: frozenset(instructions))
+    assert load_library("inference") is not None
+    assert origin("inference") == f"prebuilt kernels ({name})"
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_damaged_prebuilt_library_is_never_opened(prebuilt, damage, opened, caplog):
+    path = prebuilt / library_file("inference", PLAIN, platform.system())
+    path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:5000])
+    assert load_library("inference") is not None
+    assert str(path) in caplog.text
+    assert str(path) not in opened
+
+
+def test_a_variant_asks_for_all_that_a_slower_one_needs():
+    for machine in {variant.machine for variant in VARIANTS}:
+        ordered = [variant for variant in VARIANTS if variant.machine == machine]
+        for quicker, slower in pairwise(ordered):
+            assert quicker.instructions > slower.instructions

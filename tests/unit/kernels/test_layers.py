@@ -41,8 +41,7 @@ def normal(*shape, seed=0):
 
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize(
-    ("rows", "inner", "columns"),
-    [(1, 1, 1), (5, 7, 3), (100, 131, 200), (97, 2100, 70)],
+    ("rows", "inner", "columns"), [(1, 1, 1), (5, 7, 3), (100, 131, 200), (97, 2100, 70)]
 )
 def test_linear_is_the_product(kernels, threads, kind, rows, inner, columns):
     x, weight, bias = normal(rows, inner), normal(columns, inner, seed=1), normal(columns, seed=2)

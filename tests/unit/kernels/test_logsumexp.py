@@ -29,21 +29,6 @@ def test_equals_pytorch(kind, tolerance, num_columns, inner):
     torch.testing.assert_close(found, expected, atol=tolerance, rtol=1e-6)
 
 
-@pytest.mark.parametrize("num_columns", [1, 63, 64, 1000])
-def test_mean_score_and_number_above_equal_pytorch(num_columns):
-    x, weight, bias = matrices(701, num_columns, 32)
-    columns = torch.arange(701, dtype=torch.int32) % num_columns
-    scores = x @ weight.T + bias
-    targets = scores.gather(1, columns[:, None].long())[:, 0]
-    packed = PackedLogSumExp(kernels, weight, bias, "fp32")
-    total, mean, above = packed.with_others(x, targets, columns)
-    assert torch.equal(total, packed(x, targets, columns)), "the same bits"
-    torch.testing.assert_close(total, scores.logsumexp(dim=1))
-    expected = (scores.softmax(dim=1) * scores).sum(dim=1)
-    torch.testing.assert_close(mean, expected, atol=2e-5, rtol=1e-5)
-    assert torch.equal(above, (scores > targets[:, None]).sum(dim=1))
-
-
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
 @pytest.mark.parametrize("with_others", [False, True])
 def test_a_known_score_takes_the_place_of_its_product(kind, with_others):

@@ -8,14 +8,6 @@ from elmokit.kernels.library import address
 from elmokit.kernels.training import kernels_for, load_training_kernels
 
 
-@pytest.fixture
-def kernels():
-    loaded = load_training_kernels()
-    if loaded is None:
-        pytest.skip("no C compiler on this machine")
-    return loaded
-
-
 @pytest.mark.parametrize(
     "values",
     [torch.zeros(2, 3).t(), torch.zeros(2, dtype=torch.float64), torch.zeros(2, device="meta")],
@@ -26,7 +18,10 @@ def test_what_c_would_misread_is_refused(values):
         address(values)
 
 
-def test_kernels_are_for_fp32_parameters_on_the_cpu(kernels, monkeypatch):
+def test_kernels_are_for_fp32_parameters_on_the_cpu(monkeypatch):
+    kernels = load_training_kernels()
+    if kernels is None:
+        pytest.skip("no C compiler on this machine")
     assert kernels_for(torch.zeros(1)) == (kernels, torch.float32)
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
         assert kernels_for(torch.zeros(1, dtype=dtype)) is None

@@ -2,12 +2,8 @@
 
 import pytest
 
-from elmokit.text.given_sentences import (
-    SpecialWordCount,
-    check_is_list,
-    special_words_in,
-    split_sentences,
-)
+from elmokit.text import given_sentences
+from elmokit.text.given_sentences import special_words_in, split_sentences
 from elmokit.text.tokenizers.registry import build_tokenizer
 
 SPECIAL = [
@@ -25,7 +21,7 @@ def test_one_string_is_refused_at_once():
     with pytest.raises(TypeError, match=r"one string.*I sat"):
         split_sentences("I sat .", str.split)
     with pytest.raises(TypeError, match="`texts`"):
-        check_is_list(b"I sat", name="texts")
+        given_sentences.check_is_list(b"I sat", name="texts")
 
 
 @pytest.mark.parametrize("sentence", [7, None, ["a", 7], [["a"]], b"ab"])
@@ -48,6 +44,6 @@ def test_special_words_are_seen_before_and_after_tokenization(word, tokenizer):
         (sentence,) = build_tokenizer(tokenizer).sentences(text)
         for line in (word, text, " ".join(sentence)):
             assert special_words_in(line) == [word]
-            special = SpecialWordCount()
+            special = given_sentences.SpecialWordCount()
             special.add(line)
             assert special.num_marked == 1

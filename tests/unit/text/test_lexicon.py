@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.lexicon import Lexicon, LexiconVocab
@@ -7,14 +6,15 @@ from elmokit.text.lexicon import Lexicon, LexiconVocab
 LEXICON = Lexicon(("a", "b", "강", "\u3000"), ("ab", "강", "aaa"))
 
 
-@pytest.fixture
-def vocab():
-    return LexiconVocab(CharVocabConfig(max_characters=5, normalization="none"), LEXICON)
+def test_rows_by_hand():
+    """Word begin 2, characters from 7 (6 unknown), word end 3, padding 1; words from 5.
 
-
-def test_rows_by_hand(vocab):
-    """Word begin 2, characters from 7 (6 unknown), word end 3, padding 1; words from 5."""
-    rows = vocab.encode_words(["ab", "강", "☃", "", "aaab", "aaa", "\u3000"])
+    Sentences begin with character 4 and word 2, and end with 5 and 3.
+    """
+    vocab = LexiconVocab(CharVocabConfig(max_characters=5, normalization="none"), LEXICON)
+    rows = vocab.encode_words(
+        ["ab", "강", "☃", "", "aaab", "aaa", "\u3000", "<S>", "<bos>", "</S>", "<eos>"]
+    )
     assert rows.tolist() == [
         [2, 7, 8, 3, 1, 5],
         [2, 9, 3, 1, 1, 6],
@@ -23,19 +23,10 @@ def test_rows_by_hand(vocab):
         [2, 7, 7, 7, 3, 7],
         [2, 7, 7, 7, 3, 7],
         [2, 10, 3, 1, 1, 1],
+        *[[2, 4, 3, 1, 1, 2]] * 2,
+        *[[2, 5, 3, 1, 1, 3]] * 2,
     ]
     assert rows.dtype == vocab.dtype == np.int32
-
-
-def test_boundaries(vocab):
-    begin, end = vocab.encode_words(["<S>", "</S>"])
-    assert begin.tolist() == [2, 4, 3, 1, 1, 2] == vocab.encode_words(["<bos>"])[0].tolist()
-    assert end.tolist() == [2, 5, 3, 1, 1, 3] == vocab.encode_words(["<eos>"])[0].tolist()
-    ids = vocab.encode([["ab"], []])
-    assert ids.shape == (2, 3, 6)
-    assert ids[0, 0].tolist() == begin.tolist()
-    assert ids[1, 1].tolist() == end.tolist()
-    assert not ids[1, 2].any()
 
 
 def test_there_and_back(tmp_path):

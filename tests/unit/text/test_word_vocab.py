@@ -10,12 +10,8 @@ from elmokit.text.word_vocab import WordVocab
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
 
-@pytest.fixture
-def vocab():
-    return WordVocab([*SPECIALS, "the", "눈"])
-
-
-def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
+def test_ids_start_at_one_and_unknown_words_have_theirs():
+    vocab = WordVocab([*SPECIALS, "the", "눈"])
     assert (vocab.sentence_begin_id, vocab.sentence_end_id, vocab.unknown_id) == (1, 2, 3)
     assert (vocab.word_id("the"), vocab.word_id("The")) == (4, vocab.unknown_id)
     assert len(vocab) == 5
@@ -24,7 +20,6 @@ def test_ids_start_at_one_and_unknown_words_have_theirs(vocab):
     ids = vocab.encode(["눈", "?", "the", "</S>"])
     assert ids.dtype == np.int64
     assert ids.tolist() == [5, 3, 4, 2]
-    assert vocab.decode(ids) == ["눈", "<UNK>", "the", "</S>"]
     assert vocab.encode([]).shape == (0,)
     anywhere = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
     assert (anywhere.unknown_id, anywhere.sentence_begin_id) == (5, 3)
@@ -67,7 +62,6 @@ def test_a_line_of_white_space_beyond_ascii_is_a_word_and_shifts_no_id(tmp_path,
         (b"<S>\n</S>\n\n<UNK>\n", ", line 3: "),
         (b"<S>\n</S>\n<UNK>\n\xc7\xd1\n", ", line 4: .*UTF-8"),
         (b"<S>\n<UNK>\na\n", ": .* </S>: .*elmokit vocab"),
-        (b"<S>\n</S>\n<UNK>\na\nb\nb\n", ": .* 2 .*'b'"),
     ],
 )
 def test_damaged_files_name_file_and_place(tmp_path, write, content, message):

@@ -45,18 +45,13 @@ def edit(directory, key, value):
     path.write_text(json.dumps(data))
 
 
-def test_the_hash_changes_with_any_number():
-    model = PretrainedBiLM(CONFIG)
-    hashes = {model.model_hash()}
+def test_the_hash_changes_with_any_number_and_the_fingerprint_with_words_and_their_order_too():
     unclipped = replace(CONFIG, lstm=replace(CONFIG.lstm, cell_clip=None))
     raw = replace(CONFIG, char_vocab=replace(CONFIG.char_vocab, normalization="none"))
-    hashes |= {PretrainedBiLM(config).model_hash() for config in (unclipped, raw)}
+    models = [PretrainedBiLM(config) for config in (CONFIG, unclipped, raw, CONFIG)]
     with torch.no_grad():
-        model.backward_layers[1].bias[-1] += 1e-7
-    assert len(hashes | {model.model_hash()}) == 4
-
-
-def test_the_fingerprint_knows_warm_text_and_order_of_the_vocabulary_too():
+        models[-1].backward_layers[1].bias[-1] += 1e-7
+    assert len({model.model_hash() for model in models}) == 4
     swapped = WordVocab(["<S>", "</S>", "<UNK>", "bank", "the"])
     facts = (
         {"word_vocab": VOCAB}, {"word_vocab": swapped},
@@ -67,10 +62,8 @@ def test_the_fingerprint_knows_warm_text_and_order_of_the_vocabulary_too():
     assert len({model.fingerprint() for model in models}) == 3
 
 
-def test_everything_comes_back(directory):
+def test_how_it_was_made_comes_back(directory):
     model = load_model(directory)
-    assert model.word_vocab == VOCAB
-    assert model.softmax_config == SoftmaxConfig(kind="sampled", num_samples=2)
     assert model.tokenizer == TokenizerConfig(name="simple", version="1")
     assert model.warm_text == ("The bank .", "한국 은행")
     assert model.training_metadata == {"language": "en", "perplexity": 12.5}

@@ -42,8 +42,7 @@ def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"projection_dim": 24},
-        {"cell_clip": None, "projection_clip": None},
+        {"projection_dim": 24, "cell_clip": None, "projection_clip": None},
         {"num_layers": 3, "skip_connections": False},
         {"num_layers": 1},
     ],
@@ -51,10 +50,10 @@ def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
 )
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_any_shape_of_the_network_computes_the_same(changes, activation, tmp_path):
-    toy = toy_model()
-    lstm = dataclasses.replace(toy.config.lstm, **changes)
-    char_cnn = dataclasses.replace(toy.config.char_cnn, activation=activation)
-    model = PretrainedBiLM(dataclasses.replace(toy.config, lstm=lstm, char_cnn=char_cnn))
+    config = toy_model().config
+    lstm = dataclasses.replace(config.lstm, **changes)
+    char_cnn = dataclasses.replace(config.char_cnn, activation=activation)
+    model = PretrainedBiLM(dataclasses.replace(config, lstm=lstm, char_cnn=char_cnn))
     with torch.no_grad():  # states that reach the clips
         for layer in (*model.forward_layers, *model.backward_layers):
             layer.recurrent_weight *= 2
