@@ -48,8 +48,8 @@ RECIPES = Path(__file__).parent / "taggers"
 MAX_MODEL_BYTES, MAX_TAGGER_BYTES = 20_000_000, 3_000_000
 LIMITS = (
     "small, and trained on two processor cores, not for weeks on several GPUs: expect gains over "
-    "static vectors, not the figures of large models; knows what its text knows, and shares its "
-    "biases"
+    "static vectors on most tasks, not the figures of large models; knows what its text knows, and "
+    "shares its biases"
 )
 
 
