@@ -27,7 +27,7 @@ SETTINGS = {
 
 
 def write_verbs(source: Path, parts: dict[Path, bool | None]) -> None:
-    """Write the sentences with verbs; a part is held out, the rest of it, or (none) everything."""
+    """Write sentences with verbs: to each path the held-out blocks, the others, or all (None)."""
     files = {path: path.open("w", encoding="utf-8") for path in parts}
     with io.TextIOWrapper(open_stream(source), encoding="utf-8") as lines:
         for number, line in enumerate(lines):
@@ -39,8 +39,8 @@ def write_verbs(source: Path, parts: dict[Path, bool | None]) -> None:
                 if tags[predicate["index"]].startswith("V") or tags[predicate["index"]] == "MD"
             ]
             is_held_out = number // 400 % 12 == 5
-            for path, wanted in parts.items():
-                if sentence["predicates"] and wanted in (None, is_held_out):
+            for path, held_out in parts.items():
+                if sentence["predicates"] and held_out in (None, is_held_out):
                     files[path].write(json.dumps(sentence) + "\n")
     for file in files.values():
         file.close()

@@ -1,6 +1,6 @@
 """A new task and a new tokenizer are one file and one line of a registry each.
 
-Everything else asks the registry: commands, their help texts, checks.
+Commands, their help texts and checks ask the registry.
 """
 
 import json

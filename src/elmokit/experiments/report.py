@@ -27,7 +27,7 @@ from elmokit.training.curves import new_figure, write_picture
 
 TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
 COUNTS_FILE = "counts.npz"
-"""Of each run by its id, (units, k): what a score and every p is computed from."""
+"""For each run, by its id, an array (units, k) from which its score and every p follow."""
 MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
 

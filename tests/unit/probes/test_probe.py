@@ -1,4 +1,4 @@
-"""Probes by name; of parts of speech, and of the same word in two texts."""
+"""Tests of the probes: by name, parts of speech, and the same word in two texts."""
 
 import numpy as np
 import pytest

@@ -64,7 +64,13 @@ def seeded(seed):
 @torch.autocast("cpu", enabled=False)
 def with_gradients(values, leaves):
     """Values, and the gradients of a loss that uses each of their numbers."""
-    weights = [torch.linspace(-1, 1, value.numel()).view_as(value) for value in values]
+    # transposed, as the loss may read the values: gradients have its layout
+    weights = [
+        torch.linspace(-1, 1, value.numel())
+        .view(value.shape[::-1])
+        .permute(tuple(range(value.ndim))[::-1])
+        for value in values
+    ]
     loss = sum((value * weight).sum() for value, weight in zip(values, weights, strict=True))
     return [*(value.detach() for value in values), *torch.autograd.grad(loss, leaves)]
 

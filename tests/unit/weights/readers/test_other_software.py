@@ -121,7 +121,7 @@ def test_the_last_checkpoint_is_read_unless_another_is_chosen(run, written, tmp_
     assert convert(run, tmp_path / "d", **settings).model_hash == chosen.model_hash
 
 
-def test_a_missing_vocabulary(run, tmp_path):
+def test_without_a_vocabulary_only_the_encoder_is_converted(run, tmp_path):
     (run / "elmo-vocab.txt").rename(tmp_path / "words")
     with pytest.raises(FormatError, match=r"softmax over 12 words.*--vocab.*--encoder-only"):
         convert(run, tmp_path / "model")
@@ -138,7 +138,7 @@ def folder(written, tmp_path):
     return tmp_path / "136"
 
 
-def test_configurations(folder, tmp_path):
+def test_the_configuration_is_the_one_that_config_json_names_or_the_only_one(folder, tmp_path):
     network = json.loads((folder / "configs" / "cnn_50.json").read_text())
     (folder / "configs" / "cnn_0.json").write_text(json.dumps(network | {"encoder": {}}))
     first = convert(folder, tmp_path / "a")
@@ -157,7 +157,7 @@ def test_configurations(folder, tmp_path):
         convert(folder, tmp_path / "d")
 
 
-def test_half_a_folder(folder, tmp_path):
+def test_a_missing_list_or_tensor_file_is_named(folder, tmp_path):
     lists = (folder / "char.dic").read_bytes()
     (folder / "char.dic").write_text("a\t0\n")
     with pytest.raises(FormatError, match=r"no lists of ids .*<pad>, <bow>.* \d+ rows"):
