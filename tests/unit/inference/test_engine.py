@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.bilm.bilm import BiLMState
 from elmokit.embed.embedder import Embedder
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
@@ -37,6 +38,25 @@ def test_equals_the_plain_network(model):
     assert (out.state.hidden - expected_state.hidden).abs().max() <= 2e-6
     assert (out.state.cell - expected_state.cell).abs().max() <= 2e-6
     assert all(array.dtype == np.float32 for array in out.vectors)
+
+
+def test_rows_go_on_from_their_state(model):
+    batches = [random_sentences(n, seed=n) for n in (3, 2, 5, 0, 4)]
+    state = None
+    plain_state = BiLMState.zeros(model.config.lstm, 5)
+    for batch in batches:
+        out = run_engine(model, batch, state=state)
+        state = out.state
+        if batch:
+            expected, new = plain_layers(model, batch, state=plain_state)
+            hidden, cell = plain_state.hidden.clone(), plain_state.cell.clone()
+            hidden[:, :, : len(batch)], cell[:, :, : len(batch)] = new.hidden, new.cell
+            plain_state = BiLMState(hidden, cell)
+            assert largest_difference(out.vectors, expected) <= 2e-6
+        for result, plain in ((state.hidden, plain_state.hidden), (state.cell, plain_state.cell)):
+            # cells reach the clip (3), and either network's roundings add up over the batches
+            torch.testing.assert_close(result, plain[:, :, : state.num_rows], atol=2e-6, rtol=2e-6)
+    assert state.num_rows == 5
 
 
 def test_chunks_of_any_size_give_the_same_bits(model, monkeypatch):

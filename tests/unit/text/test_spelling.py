@@ -1,5 +1,6 @@
 """Spellings: probabilities of words in any script, which sum to one; files, which are checked."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -109,3 +110,17 @@ def test_a_damaged_file_is_named(damage, tmp_path):
     path.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(FormatError, match=path.name):
         SpellingModel.read(path)
+
+
+def test_probabilities_of_all_words_sum_to_one():
+    generator = np.random.default_rng(0)
+    words = {
+        "".join(generator.choice(["a", "b"], size=generator.integers(1, 6))) for _ in range(99)
+    }
+    model = SpellingModel.train(sorted(words))
+    every = ["".join(p) for n in range(1, 13) for p in itertools.product("ab", repeat=n)]
+    # the rest is for words with other bytes, and for longer ones
+    assert 0.8 < np.exp(-model.nats(every, VOCAB)).sum() < 1
+    vocab = WordVocab.build([(word, 1) for word in sorted(words)[::2]])
+    outside = [word for word in every if word not in vocab]
+    assert 0.7 < np.exp(-model.nats(outside, vocab)).sum() < 1
