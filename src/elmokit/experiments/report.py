@@ -87,7 +87,9 @@ def write_report(
         temp_path.write_text(markdown, encoding="utf-8")
     if experiment.probe is None and findings.finished:
         paths.append(output / COUNTS_FILE)
-        counts = {run.id: result.counts_by_unit for run, result in findings.finished}
+        counts: dict[str, Any] = {
+            run.id: result.counts_by_unit for run, result in findings.finished
+        }
         with atomic_file(paths[-1]) as temp_path, temp_path.open("wb") as file:
             np.savez_compressed(file, **counts)
     if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
