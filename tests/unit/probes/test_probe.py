@@ -109,17 +109,17 @@ PAIRS = [
 
 
 def score(train, dev, tokenize=str.split):
-    found = (find_words(pairs, tokenize) for pairs in (train, dev))
-    return word_in_context([TableSource(VECTORS)], *found)[0]
+    parts = (find_words(pairs, tokenize) for pairs in (train, dev))
+    return word_in_context([TableSource(VECTORS)], *parts)[0]
 
 
 def test_the_threshold_is_learned_and_applied():
     dev = [pair("[banks]", "[bank] the", True), pair("[shore]", "[banks]", False)]
-    found = score(PAIRS, dev)
+    result = score(PAIRS, dev)
     # cosines of training: 1, 0.8 | 0; of dev: 0.8 | 0.6
-    assert found.threshold == pytest.approx(0.4)
-    assert (found.train_accuracy, found.accuracy) == (100, 50)
-    assert found.counts.tolist() == [[1, 1], [0, 1]]
+    assert result.threshold == pytest.approx(0.4)
+    assert (result.train_accuracy, result.accuracy) == (100, 50)
+    assert result.counts.tolist() == [[1, 1], [0, 1]]
 
 
 def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
@@ -127,8 +127,8 @@ def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
         return [] if "강" in text else text.split()
 
     dev = [pair("[bank]", "[bank]", True), pair("강 [bank]", "[bank]", True)]
-    found = score(PAIRS, dev, lossy)
-    assert (found.accuracy, found.num_not_found, found.num_pairs) == (50, 1, 2)
+    result = score(PAIRS, dev, lossy)
+    assert (result.accuracy, result.num_not_found, result.num_pairs) == (50, 1, 2)
     assert "1 of 2 pairs" in caplog.text
 
 

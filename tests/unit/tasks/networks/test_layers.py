@@ -24,11 +24,11 @@ def drawn(layer):
     return layer.double().eval()
 
 
-def check_rows(found, expected):
+def check_rows(result, expected):
     """The real positions equal ``expected``, the padded ones are 0."""
     for t, vector in enumerate(expected):
-        torch.testing.assert_close(found[t], vector)
-    assert (found[len(expected) :] == 0).all()
+        torch.testing.assert_close(result[t], vector)
+    assert (result[len(expected) :] == 0).all()
 
 
 def mean_of(scores, vectors):
@@ -50,8 +50,8 @@ def trilinear(layer, c, q):
 
 def test_bidaf_attention_equals_a_loop_over_pairs():
     layer = drawn(attention.BiDAFAttention(DIM))
-    found = layer(N, M, MASK_N, MASK_M)
-    assert found.shape == (5, 4, 4 * DIM)
+    result = layer(N, M, MASK_N, MASK_M)
+    assert result.shape == (5, 4, 4 * DIM)
     for row, (n, m) in enumerate(zip(TEXTS_N, TEXTS_M, strict=True)):
         scores = [[trilinear(layer, c, q) for q in m] for c in n]
         summary = mean_of([max(line) for line in scores if line], n)
@@ -59,15 +59,15 @@ def test_bidaf_attention_equals_a_loop_over_pairs():
         for c, line in zip(n, scores, strict=True):
             mean = mean_of(line, m)
             expected.append(torch.cat((c, mean, c * mean, c * summary)))
-        check_rows(found[row], expected)
+        check_rows(result[row], expected)
 
 
 def test_self_attention_equals_a_loop_over_pairs():
     layer = drawn(attention.SelfAttention(DIM))
     with torch.no_grad():
         layer.no_attend.fill_(0.7)
-    found = layer(N, MASK_N)
-    assert found.shape == (5, 4, 3 * DIM)
+    result = layer(N, MASK_N)
+    assert result.shape == (5, 4, 3 * DIM)
     for row, words in enumerate(TEXTS_N):
         expected = []
         for i, x in enumerate(words):
@@ -75,15 +75,15 @@ def test_self_attention_equals_a_loop_over_pairs():
             scores = [*(trilinear(layer, x, other) for other in others), layer.no_attend]
             mean = mean_of(scores, torch.cat((others, torch.zeros(1, DIM))))
             expected.append(torch.cat((x, mean, x * mean)))
-        check_rows(found[row], expected)
+        check_rows(result[row], expected)
 
 
 def test_self_attentive_pooling_equals_a_loop_over_positions():
     layer = drawn(attention.SelfAttentivePooling(DIM))
-    found = layer(N, MASK_N)
+    result = layer(N, MASK_N)
     for row, words in enumerate(TEXTS_N):
         expected = mean_of([layer.score.weight[0] @ x for x in words], words)
-        torch.testing.assert_close(found[row], expected)
+        torch.testing.assert_close(result[row], expected)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
