@@ -68,7 +68,7 @@ class TableEmbedder:
         for number, text in enumerate(texts):
             check_text(text, where=f"row {number} of the column {self.column!r}")
         rows = [
-            Row(number, "", None, line.words, line.vectors)
+            Row(number, None, line.words, line.vectors)
             for number, line in enumerate(self._lines.stream(texts))
         ]
         added = record_batch(rows, self._all_columns)

@@ -256,17 +256,6 @@ def say_once(message: str, level: int = logging.INFO) -> None:
     log.log(level, message)
 
 
-def origin(name: str) -> str:
-    """Say what computes: prebuilt kernels, kernels compiled on this machine, or NumPy."""
-    library = load_library(name)
-    if library is None:
-        return "NumPy, without compiled kernels"
-    path = Path(library._name)
-    if path.parent == PREBUILT_DIR:
-        return f"prebuilt kernels ({path.stem.removeprefix(f'{name}-')})"
-    return "kernels compiled on this machine"
-
-
 def find_compiled(name: str) -> Path:
     """Return a library for this processor from the user's cache, compiled if it is not there."""
     compiler = _compiler()

@@ -72,7 +72,6 @@ FOREIGN = {
     "numbers that begin with zeros": (["000010", "000002"], [10, 2], [1, 0]),
     "sentences": (["He\tran\t$period$", "2010", "강 에"], None, [1, 0, 2]),
     "ids": (["sp|P12345|AB_X", "12345", "A.1-50"], None, [1, 2, 0]),
-    "numbers twice": (["01", "1"], None, [0, 1]),
     "numbers beyond all lines": (["12345678901234567890123"], None, [0]),
 }
 
