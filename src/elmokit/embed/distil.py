@@ -115,7 +115,7 @@ def distil(
         row_of = {word: row for row, word in enumerate(words)}
         sums = np.zeros((len(words), embedder.dim))
         num_done = 0
-        for embedded in embedder.stream(sentences(), layers=layers, state=state, check_words=False):
+        for embedded in embedder.stream(sentences(), layers=layers, state=state):
             for word, vector in zip(embedded.words, embedded.vectors, strict=True):
                 if (row := row_of.get(word)) is not None:
                     sums[row] += vector

@@ -1,6 +1,6 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib import import_module
@@ -73,7 +73,7 @@ class Embedder:
         self._fingerprint = model.fingerprint(self._model_hash)
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
-            model.tokenizer, model.char_vocab, model.word_vocab,
+            model.tokenizer.name, model.char_vocab, model.word_vocab,
             by_characters=model.config.char_cnn is not None,
         )  # fmt: skip
 
@@ -241,7 +241,7 @@ class Embedder:
                 f"`state` of embed_batch is what its last call returned, or None, got {state!r}."
             )
         which = check_layers(layers, self.num_layers)
-        words = self._tokenized(sentences, on_words=self._checks.add)
+        words = self._tokenized(sentences)
         vectors, tokens = self._encode(list(words))
         before = None if state is None else LSTMState.of(state)
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=before)
@@ -255,13 +255,11 @@ class Embedder:
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: LSTMState | None = None,
-        check_words: bool = True,
     ) -> Iterator[EmbeddedSentence]:
         """Like `embed_stream`, but yield words, vectors and the state after them, to resume from.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
-        state to continue from. Without ``check_words``, lists of words are not searched for what
-        the model's own tokenizer would split: it has split them.
+        state to continue from.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
@@ -269,7 +267,7 @@ class Embedder:
             raise InputError('`initial_state` is for state="carry", and must hold one row.')
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
-        words = self._tokenized(sentences, on_words=self._checks.add if check_words else None)
+        words = self._tokenized(sentences)
         stream = VectorStream(self._bilm.engine, self._encode, which, batch_tokens)
         if policy == "carry":
             return stream.carried(words, initial_state)
@@ -293,16 +291,8 @@ class Embedder:
             metadata |= warm_metadata(warm_text(self._stored_text))
         return metadata
 
-    def _tokenized(
-        self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
-    ) -> Iterator[list[str]]:
-        def tokenize(text: str) -> list[str]:
-            words = self.tokenizer.tokenize(text)
-            if on_words is not None:
-                self._checks.add_split(words)
-            return words
-
-        return split_sentences(sentences, tokenize, on_words=on_words)
+    def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
+        return split_sentences(sentences, self.tokenizer.tokenize, on_words=self._checks.add)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[np.ndarray, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)

@@ -159,7 +159,6 @@ class OwnLines:
             state=options.state,
             batch_tokens=options.batch_tokens,
             initial_state=initial_state,
-            check_words=self.splitter.name != self.embedder.tokenizer_config.name,
         )
         with closing(ahead):
             for sentence in sentences:

@@ -83,7 +83,7 @@ class SifStatistics:
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
         words = words[:MAX_VOCABULARY]
-        stream = embedder.stream(([word] for word in words), layers=layers, check_words=False)
+        stream = embedder.stream(([word] for word in words), layers=layers)
         vectors = np.concatenate([sentence.vectors for sentence in stream], axis=-2)
         return cls.measure(words, probabilities, vectors)
 
