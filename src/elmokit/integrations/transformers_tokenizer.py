@@ -1,12 +1,10 @@
 """The tokenizer of an `ElmoModel`, and what its models share (extra ``transformers``)."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 
 from elmokit.bilm.bilm import BiLMConfig
@@ -166,7 +164,8 @@ class OwnTokenizer(OwnCode, PreTrainedTokenizer):
 
 
 _ONE_SENTENCE = (
-    "ELMo reads single sentences; `text_pair` and `return_overflowing_tokens` are not supported."
+    "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
+    "and `return_offsets_mapping` are not supported."
 )
 
 
@@ -242,81 +241,40 @@ class ElmoTokenizer(OwnTokenizer):
         begin, end = self._boundaries()
         return [begin, *token_ids_0, end]
 
-    def get_special_tokens_mask(
-        self,
-        token_ids_0: list[Any],
-        token_ids_1: list[Any] | None = None,
-        already_has_special_tokens: bool = False,
-    ) -> list[int]:
-        if not already_has_special_tokens:
-            return [1, *[0] * len(token_ids_0), 1]
-        boundaries = self._boundaries()
-        return [int(ids in boundaries) for ids in token_ids_0]
-
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         text: GivenSentence | Sequence[GivenSentence],
         text_pair: object = None,
         *,
+        add_special_tokens: bool = True,
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
         is_split_into_words: bool = False,
         return_tensors: Any = None,
-        return_offsets_mapping: bool = False,
         **options: Any,
     ) -> BatchEncoding:
-        if text_pair is not None or options.pop("return_overflowing_tokens", False):
+        unsupported = ("return_overflowing_tokens", "return_offsets_mapping")
+        if text_pair is not None or any(options.get(name) for name in unsupported):
             raise InputError(_ONE_SENTENCE)
-        pad_options = {
-            name: options.pop(name, None)
-            for name in ("pad_to_multiple_of", "padding_side", "return_attention_mask")
-        }
-        options |= {"truncation": truncation_strategy.value, "return_attention_mask": False}
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         texts: Any = [text] if is_single else list(text)
-        batch: dict[str, list[Any]] = {"input_ids": []}
-        word_ids: list[list[int | None]] = []
-        places: list[Sequence[tuple[int, int]]] = []
-        for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
-            # pairs of a word's number and ids: they tell words from boundaries, also where
-            # transformers has cut the sentence
-            pairs: Any = list(enumerate(self._ids(words)))
-            encoded = self.prepare_for_model(pairs, **options)
-            tokens = encoded["input_ids"]
-            word_ids.append([x[0] if isinstance(x, tuple) else None for x in tokens])
-            encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
-            for name, values in encoded.items():
-                batch.setdefault(name, []).append(values)
-            if return_offsets_mapping:
-                is_text = isinstance(raw, str)  # offsets of given words are in themselves
-                places.append(self._places(words, raw) if is_text else [(0, len(w)) for w in words])
-        length, padding = options.get("max_length"), padding_strategy.value
-        padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
-        # `pad` knows nothing of words: their numbers are padded to the length that it chose
-        side = pad_options["padding_side"] or self.padding_side
-        for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
-            none = [None] * (len(rows) - len(numbers))
-            numbers[:] = [*none, *numbers] if side == "left" else [*numbers, *none]
-        if return_offsets_mapping:
-            padded["offset_mapping"] = [
-                [(0, 0) if number is None else spans[number] for number in numbers]
-                for numbers, spans in zip(word_ids, places, strict=True)
-            ]
+        rows = []
+        for words in split_sentences(texts, self._splitter.tokenize):
+            if max_length is not None and truncation_strategy.value != "do_not_truncate":
+                words = words[: max(0, max_length - 2 * add_special_tokens)]
+            ids = self._ids(words)
+            rows.append(self.build_inputs_with_special_tokens(ids) if add_special_tokens else ids)
+        names = ("pad_to_multiple_of", "padding_side", "return_attention_mask")
+        padded = self.pad(
+            {"input_ids": rows}, padding=padding_strategy.value, max_length=max_length,
+            **{name: options[name] for name in names if name in options},
+        )  # fmt: skip
+        batch = dict(padded)
         if is_single and return_tensors is None:
-            padded = {name: rows[0] for name, rows in padded.items()}
-        own: Any = [SimpleNamespace(word_ids=numbers) for numbers in word_ids]
-        return BatchEncoding(padded, own, tensor_type=return_tensors, n_sequences=1)
-
-    def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
-        ids: Any = encoded_inputs["input_ids"] if isinstance(encoded_inputs, Mapping) else ()
-        token_dims = int(self._words is None)
-        if not len(ids) or np.ndim(ids[0]) != token_dims or (token_dims and not len(ids[0])):
-            return super().pad(encoded_inputs, *args, **kwargs)  # pyright: ignore[reportArgumentType]
-        # transformers tells a batch by its lists of lists, which the ids of one text are here
-        batch = super().pad({name: [v] for name, v in encoded_inputs.items()}, *args, **kwargs)
-        return BatchEncoding({name: values[0] for name, values in batch.items()})
+            batch = {name: values[0] for name, values in batch.items()}
+        return BatchEncoding(batch, tensor_type=return_tensors)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)
