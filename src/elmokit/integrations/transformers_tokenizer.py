@@ -1,30 +1,27 @@
-"""The tokenizer of an `ElmoModel`, and what its models share (extra ``transformers``)."""
+"""The tokenizer of an `ElmoModel`, and the code in its folder (extra ``transformers``)."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import torch
-
-from elmokit.bilm.bilm import BiLMConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.integrations.shared import AnyModel, needs_extra
-from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
+from elmokit.weights.model_files import VOCAB_NAME
 
 # pyright: reportMissingImports=false
 
 with needs_extra("transformers", module="transformers"):
-    from transformers import BatchEncoding, PreTrainedConfig, PreTrainedTokenizer
+    from transformers import BatchEncoding, PreTrainedTokenizer
     from transformers.tokenization_utils_base import TruncationStrategy
     from transformers.utils.generic import PaddingStrategy
 
@@ -68,108 +65,13 @@ class OwnCode:
         return saved
 
 
-class SavedConfig(OwnCode, PreTrainedConfig):
-    """Shape and text processing of a biLM, as plain dictionaries.
-
-    Args:
-        bilm: `BiLMConfig`; default: the original's shape.
-        tokenizer: `TokenizerConfig` of the training text.
-        warm_text: Neutral text of the model's warm state.
-    """
-
-    def __init__(
-        self,
-        *,
-        bilm: dict[str, Any] | None = None,
-        tokenizer: dict[str, Any] | None = None,
-        warm_text: Sequence[str] = (),
-        **kwargs: Any,
-    ) -> None:
-        self.bilm = to_dict(from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`"))
-        self.tokenizer, self.warm_text = tokenizer, list(warm_text)
-        super().__init__(**kwargs)
-
-    def modules(self, **settings: Any) -> PretrainedBiLM:
-        """Return the biLM, whose weights are about to come; ``settings`` are its further ones."""
-        return PretrainedBiLM(
-            from_dict(BiLMConfig, self.bilm or {}, source="the configuration's `bilm`"),
-            tokenizer=from_dict(
-                TokenizerConfig, self.tokenizer or {}, source="the configuration's `tokenizer`"
-            ),
-            warm_text=self.warm_text,
-            initialize=torch.get_default_device().type != "meta",
-            **settings,
-        )
-
-
-class OwnWeights(OwnCode):
-    """A model whose folder must hold all weights, and the lists of words beside them."""
-
-    base_model_prefix = "elmo"
-    main_input_name = "input_ids"
-
-    @classmethod
-    def from_pretrained(
-        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
-    ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers."""
-        options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportAttributeAccessIssue]
-        if missing := sorted(info["missing_keys"]):  # which transformers would draw at random
-            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
-        model.read_lists(path)
-        return (model, info) if output_loading_info else model
-
-    def _init_weights(self, module: torch.nn.Module) -> None:
-        """Leave the weights as the biLM drew them, or as they were loaded."""
-
-
-class OwnTokenizer(OwnCode, PreTrainedTokenizer):
-    """A tokenizer that splits text as the training text of the model was split."""
-
-    vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 (as in transformers)
-    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
-
-    _words: Any  # a WordVocab, None for characters
-
-    def _set_splitter(
-        self, tokenizer: dict[str, Any] | None, form: Normalization
-    ) -> dict[str, Any]:
-        """Take the `TokenizerConfig` of the training text; return it with all its settings."""
-        config = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._splitter = NormalizingTokenizer(build_tokenizer(config), form)
-        return to_dict(config)
-
-    def _places(self, words: Sequence[str], text: str) -> Offsets:
-        offsets = align(words, text)
-        if offsets is None:
-            raise InputError(f"The tokenizer's words are not in {text!r:.60}: no offsets.")
-        return offsets
-
-    def save_vocabulary(
-        self, save_directory: str, filename_prefix: str | None = None
-    ) -> tuple[str, ...]:
-        if self._words is None:
-            return ()
-        name = self.vocab_files_names["vocab_file"]
-        path = Path(save_directory) / (f"{filename_prefix}-{name}" if filename_prefix else name)
-        self._words.write(path)
-        return (str(path),)
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> Any:
-        self._auto_map = {"AutoTokenizer": [self.path_in_code(), None]}
-        return super().save_pretrained(save_directory, *args, **kwargs)
-
-
 _ONE_SENTENCE = (
     "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
     "and `return_offsets_mapping` are not supported."
 )
 
 
-class ElmoTokenizer(OwnTokenizer):
+class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
 
     A string is split by the tokenizer of the model's training text; in a list (with
@@ -182,6 +84,9 @@ class ElmoTokenizer(OwnTokenizer):
         vocab_file: ``vocab.txt`` of a word-input model.
     """
 
+    vocab_files_names = {"vocab_file": VOCAB_NAME}  # noqa: RUF012 (as in transformers)
+    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
+
     def __init__(
         self,
         char_vocab: dict[str, Any] | None = None,
@@ -191,11 +96,13 @@ class ElmoTokenizer(OwnTokenizer):
     ) -> None:
         kwargs.pop("auto_map", None)
         text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
+        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
+        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
         self._chars, self._words = CharVocab(text), None
         if vocab_file is not None:
             self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
-        kwargs |= {"char_vocab": to_dict(text), "pad_token": PAD}
-        super().__init__(tokenizer=self._set_splitter(tokenizer, text.normalization), **kwargs)
+        kwargs |= {"tokenizer": to_dict(splitter), "char_vocab": to_dict(text), "pad_token": PAD}
+        super().__init__(**kwargs)
 
     @classmethod
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
@@ -205,6 +112,21 @@ class ElmoTokenizer(OwnTokenizer):
         if source.config.char_cnn is None:
             made._words = source.word_vocab
         return made
+
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        if self._words is None:
+            return ()
+        name = f"{filename_prefix}-{VOCAB_NAME}" if filename_prefix else VOCAB_NAME
+        self._words.write(Path(save_directory) / name)
+        return (str(Path(save_directory) / name),)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
+    ) -> Any:
+        self._auto_map = {"AutoTokenizer": [self.path_in_code(), None]}
+        return super().save_pretrained(save_directory, *args, **kwargs)
 
     @property
     def vocab_size(self) -> int:
