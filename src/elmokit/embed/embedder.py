@@ -207,13 +207,6 @@ class Embedder:
         stream = self.stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
         return (sentence.vectors for sentence in stream)
 
-    def stream_with_states(
-        self, sentences: Iterable[GivenSentence], **options: Any
-    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
-        """Yield the vectors of each sentence and the state after it; options as of `stream`."""
-        stream = self.stream(sentences, **options)
-        return ((sentence.vectors, sentence.state) for sentence in stream)
-
     embed_sentences = embed_sentences
 
     def sif_statistics(self, layers: Layers | str) -> SifStatistics:

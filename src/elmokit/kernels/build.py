@@ -260,7 +260,7 @@ def find_compiled(name: str) -> Path:
     """Return a library for this processor from the user's cache, compiled if it is not there."""
     compiler = _compiler()
     if compiler is None:
-        raise OSError("no C compiler found (cc, gcc, clang)")
+        raise OSError("no C compiler found (CC, or cc, gcc, clang)")
     directory = cache_dir("native")
     make_directory(directory)
     if (reason := why_untrusted(directory)) is not None:
@@ -296,14 +296,10 @@ def _digest(content: bytes) -> str:
 
 def _compiler() -> tuple[str, ...] | None:
     """Return the C compiler: ``CC``, which may have arguments, or a usual one."""
-    wanted = os.environ.get("CC", "")
-    for command in (wanted, "cc", "gcc", "clang"):
-        words = shlex.split(command)
-        program = shutil.which(words[0]) if words else None
-        if program is not None:
-            return (program, *words[1:])
-        if words and command is wanted:
-            log.warning("CC=%s is not found: trying cc, gcc, clang", wanted)
+    wanted = shlex.split(os.environ.get("CC", ""))
+    for program, *options in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        if (path := shutil.which(program)) is not None:
+            return (path, *options)
     return None
 
 
