@@ -28,11 +28,9 @@ from elmokit.errors import InputError
 from elmokit.kernels.build import (
     ASKED,
     FLAGS,
-    MANIFEST,
     SOURCE_DIR,
     VARIANTS,
     library_file,
-    source_hash,
 )
 from elmokit.version import __version__
 
@@ -81,7 +79,7 @@ def zig(*arguments: str, folder: str | None = None) -> str:
 
 
 def compile_kernels(target: Platform) -> dict[str, bytes]:
-    """Return the files of the folder of prebuilt libraries, manifest included."""
+    """Return the files of the folder of prebuilt libraries."""
     files: dict[str, bytes] = {}
     # those that are told apart there
     asked = frozenset[str]().union(*ASKED.get(target.system, {}).values())
@@ -102,11 +100,7 @@ def compile_kernels(target: Platform) -> dict[str, bytes]:
                 zig(*flags, *compiled, folder=folder)
                 zig(*flags, "-s", "library.o", "-o", path.name, "-lm", folder=folder)
                 files[path.name] = path.read_bytes()
-    manifest = {
-        "sources": {name: source_hash(name) for name in LIBRARIES},
-        "libraries": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-    }
-    return {**files, MANIFEST: json.dumps(manifest, indent=1).encode()}
+    return files
 
 
 def bill_of_materials(target: Platform, files: dict[str, bytes]) -> bytes:
@@ -117,7 +111,7 @@ def bill_of_materials(target: Platform, files: dict[str, bytes]) -> bytes:
             "type": "file", "name": f"{FOLDER}/{name}",
             "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(content).hexdigest()}],
         }
-        for name, content in sorted(files.items()) if name != MANIFEST
+        for name, content in sorted(files.items())
     ]  # fmt: skip
     linked = [
         {

@@ -139,8 +139,8 @@ def embedded(folder: Path, *, suffix: str) -> Target:
 
 def parts(folder: Path) -> Target:
     store = PartStore(folder)
-    first = Row(0, "0", "a b", ["a", "b"], np.ones((2, 2, 4)))
-    rows = [first, Row(1, "1", "", [], np.ones((2, 0, 4)))]
+    first = Row(0, "a b", ["a", "b"], np.ones((2, 2, 4)))
+    rows = [first, Row(1, "", [], np.ones((2, 0, 4)))]
     state = LSTMState(np.ones((1, 2, 1, 4), np.float32), np.ones((1, 2, 1, 8), np.float32))
     store.add(0, rows, state)
 

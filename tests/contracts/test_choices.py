@@ -95,6 +95,6 @@ def test_an_embedder_takes_models_and_ignores_no_state():
         embedder.embed_batch([["a"]], state="warm")
     _, state = embedder.embed_batch([["a"], ["b"]])
     with pytest.raises(InputError, match='is for state="carry"'):
-        embedder.stream_with_states([["a"]], state="reset", initial_state=state)
+        embedder.stream([["a"]], state="reset", initial_state=state)
     with pytest.raises(InputError, match="must hold one row"):
-        embedder.stream_with_states([["a"]], state="carry", initial_state=state)
+        embedder.stream([["a"]], state="carry", initial_state=state)

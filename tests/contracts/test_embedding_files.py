@@ -1,7 +1,6 @@
 """What every kind of embedding file must do."""
 
 import copy
-import gzip
 import json
 import multiprocessing
 import pickle
@@ -15,7 +14,6 @@ import elmokit
 from elmokit.embed import job, merge
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats import registry
-from elmokit.errors import FormatError, InputError
 from elmokit.jobs.job import Job
 
 from ..builders.embedding_models import embed_files, toy_model
@@ -263,84 +261,3 @@ def test_allennlp_files_map_sentences_to_indices(embedder, tmp_path):
     assert index_of["I sat by the bank ."] == "3"  # of repeated lines the last counts
     assert index_of["배 를 타고 갔다"] == "2"
     assert index_of[("the river " * 9).strip()] == "4"
-
-
-FASTA = ">sp|P1|A_1 of a river\nMKTAY\nIAK QR\n\n>10 ten\nGG*\n>2\n"
-SEQUENCES = {"sp|P1|A_1": list("MKTAYIAKQR"), "10": list("GG*"), "2": []}
-TEXTS = {key: " ".join(words) for key, words in SEQUENCES.items()}
-
-
-def rows(form):
-    return "".join(form.format(key, text) for key, text in TEXTS.items())
-
-
-TABLES = {
-    ".fasta": (FASTA, {}),
-    ".fa.gz": (FASTA, {}),
-    ".tsv": ("name\ttext\n" + rows("{}\t{}\n"), {"id_field": "name"}),
-    ".csv": ("n,text\n" + rows('{},"{}"\n'), {"id_field": "n"}),
-    ".jsonl": (rows('{{"n": "{}", "s": "{}"}}\n'), {"id_field": "n", "text_field": "s"}),
-}
-
-
-def write(path, content):
-    data = content.encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    return path
-
-
-with_ids = pytest.mark.parametrize("kind", ["elmokit", "parquet", "npz"], indirect=True)
-
-
-@with_ids
-@pytest.mark.parametrize("ending", TABLES)
-def test_ids_are_the_keys_in_every_format(ending, kind, embedder, tmp_path):
-    content, fields = TABLES[ending]
-    text, output = write(tmp_path / f"a{ending}", content), tmp_path / f"out{kind[0]}"
-    embed_files(embedder, text, output, **fields)
-    with elmokit.open_vectors(output) as sentences:
-        assert sentences.keys() == list(SEQUENCES)
-        assert sentences.line_numbers.tolist() == [0, 1, 2]
-        for key, words in SEQUENCES.items():
-            assert sentences[key].tokens == words
-            np.testing.assert_array_equal(sentences[key].vectors, embedder.embed([words])[0])
-        assert sentences.metadata["keys"] == (fields.get("id_field") or "FASTA")
-
-
-@with_ids
-def test_interrupted_and_merged_shards_keep_their_ids(kind, embedder, tmp_path, monkeypatch):
-    text, suffix = write(tmp_path / "a.fasta", FASTA), kind[0]
-    shards = [tmp_path / f"{k}{suffix}" for k in range(2)]
-    monkeypatch.setattr(job, "PART_SENTENCES", 1)
-    for k, shard in enumerate(shards):
-        with pytest.raises(Killed):
-            embed_files(embedder, text, shard, shard=(k, 2), on_progress=kill)
-        report = embed_files(embedder, text, shard, shard=(k, 2), resume=True)
-        assert report.resumed_sentences >= 1
-    merge.merge_shards(shards[::-1], tmp_path / f"all{suffix}")
-    with elmokit.open_vectors(tmp_path / f"all{suffix}") as sentences:
-        assert sentences.keys() == list(SEQUENCES)
-        assert [tokens for tokens, _ in sentences] == list(SEQUENCES.values())
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "fields", "match"),
-    [
-        ("a.fa", ">P1\nMK\n>P1\nGG\n", {}, r"a\.fa, line 3.*'P1'.*record 1"),
-        ("a.fa", ">\nMK\n", {}, r"a\.fa, line 1.*id"),
-        ("a.fa", "MK\n", {}, r"a\.fa, line 1.*>"),
-        ("a.fa", ">PF/1-5\nMK\n", {}, r"line 1.*'PF/1-5'.*\.npz"),
-        ("a.fa", ">line_numbers\nMK\n", {}, r"line 1.*'line_numbers'"),
-        ("a.tsv", "id\ttext\n1\tx\n", {"id_field": "nr"}, r"a\.tsv.*'nr'.* id, text"),
-        ("a.jsonl", '{"id": 1.5, "text": "x"}\n', {"id_field": "id"}, r"line 1.*`id`.*1\.5"),
-        ("a.jsonl", '{"id": 1\n', {"id_field": "id"}, r"a\.jsonl, line 1.*JSON"),
-        ("a.jsonl", '{"id": "\\ud800", "text": "x"}\n', {"id_field": "id"}, r"line 1.*id"),
-        ("a.txt", "x\n", {"id_field": "id"}, r"a\.txt.*--id-field.*\.fasta"),
-        ("a.fa", ">P1\nMK\n", {"file_format": "bilm-tf"}, r"bilm-tf.*elmokit"),
-    ],
-)
-def test_wrong_ids_are_told_with_their_place(name, content, fields, match, embedder, tmp_path):
-    text = write(tmp_path / name, content)
-    with pytest.raises((FormatError, InputError), match=match):
-        embed_files(embedder, text, tmp_path / "out.h5", **fields)
-    assert [path.name for path in tmp_path.iterdir()] == [name]

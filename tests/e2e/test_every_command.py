@@ -20,7 +20,6 @@ SENTENCES = random_sentences(40)
 MADE = ("model_hash", "tokenizer", "normalization", "elmokit_version")
 """What the metadata of every result names."""
 ROWS = {
-    "bench MODEL TEXT --seconds 0.1 --threads 1": ("speeds", "int8"),
     "change OLD NEW --min-count 4 --rounds 99 -o OUT.tsv --plot OUT.png": ("a b words", "excess"),
     "convert MODEL OUT": ("same_bits model_hash max_difference", "bit for bit identical"),
     "distil en OLD -o OUT.vec --min-count 2": ("words dim coverage", "384 dimensions"),

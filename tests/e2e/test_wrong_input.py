@@ -17,7 +17,6 @@ PRETRAIN = "pretrain text.txt -o run --tokenizer whitespace"
 SERVE = "serve --port 0 --model MODEL"
 EXPLORE = "explore -m MODEL"
 ROWS = {
-    "bench nothing text.txt": "nothing",
     "convert nothing out": "nothing",
     "convert MODEL MODEL --overwrite": "is read by this command",
     "demo --language fr": "'fr'",

@@ -34,9 +34,6 @@ def test_the_example_runs(name, here, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library, while it is imported
         pytest.importorskip(MODULES.get(name, name), reason=f"{name} is not installed")
-        if "words.parquet" in examples()[name]:
-            pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-            exec(compile(examples()["pyarrow"], "pyarrow", "exec"), {})
         exec(compile(examples()[name], name, "exec"), {})
     assert capsys.readouterr().out or name in {"sentence-transformers", "transformers"}
 

@@ -43,10 +43,10 @@ def test_padding_of_the_plain_network_changes_nothing(sentences):
 @given(SENTENCES, st.integers(0, 12))
 def test_a_stream_may_be_cut_and_carried_on(sentences, cut):
     whole = embedder().embed(sentences, state="carry")
-    first = list(embedder().stream_with_states(sentences[:cut], state="carry"))
-    state = first[-1][1] if first else None
-    rest = embedder().stream_with_states(sentences[cut:], state="carry", initial_state=state)
-    pieces = [vectors for vectors, _ in [*first, *rest]]
+    first = list(embedder().stream(sentences[:cut], state="carry"))
+    state = first[-1].state if first else None
+    rest = embedder().stream(sentences[cut:], state="carry", initial_state=state)
+    pieces = [sentence.vectors for sentence in [*first, *rest]]
     assert largest_difference(pieces, whole) == 0
 
 

@@ -35,14 +35,14 @@ COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
     "reading", "predict-word", "change", "vectors", "distil", "embed", "merge", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "trace", "explore",
-    "serve", "plot", "track", "bench", "convert", "info", "cache",
+    "serve", "plot", "track", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
     "tokenize": "trace", "finetune": "pretrain", "perplexity": "surprisal",
     "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
     "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
-    "plot": "pretrain", "track": "pretrain", "bench": "embed", "cache": "info",
+    "plot": "pretrain", "track": "pretrain", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0

@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError, InputError, check_choice, counted
+from elmokit.errors import FormatError, InputError, counted
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import find_files
 from elmokit.files.temporary import scratch_directory
@@ -27,8 +26,7 @@ from elmokit.vectors.safetensors_file import SUFFIX, Table, write_table
 from elmokit.vectors.training import corpus_shards
 from elmokit.vectors.vector_files import write_vectors
 
-TableFormat = Literal["word2vec", "glove"]
-"""Text with or without a first line of counts."""
+SUFFIXES = (SUFFIX, ".bin", ".txt", ".vec")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,6 @@ def distil(
     min_count: int = 5,
     max_words: int = 100_000,
     remove: int | None = None,
-    file_format: TableFormat | str = "word2vec",
     overwrite: bool = False,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> DistilReport:
@@ -69,7 +66,6 @@ def distil(
         min_count: Rarer words get no vector.
         max_words: The most frequent words that get one; bounds the memory.
         remove: Leading components to remove, instead of whitening.
-        file_format: Of text.
         overwrite: Replace the output.
         on_progress: Called with the words done and their total.
 
@@ -77,12 +73,8 @@ def distil(
         InputError, FormatError: for what cannot be read or written, and a corpus without words
             that are frequent enough.
     """
-    check_choice(file_format, TableFormat, name="file_format")
-    allowed = (".txt", ".vec") if file_format == "glove" else (SUFFIX, ".bin", ".txt", ".vec")
-    if output.suffix not in allowed:
-        raise InputError(
-            f"The suffix of a {file_format} table must be one of {', '.join(allowed)}: {output}."
-        )
+    if output.suffix not in SUFFIXES:
+        raise InputError(f"The suffix of a table must be one of {', '.join(SUFFIXES)}: {output}.")
     if min_count < 1 or max_words < 2:
         raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
     check_one_layer(layers)
@@ -115,7 +107,7 @@ def distil(
         row_of = {word: row for row, word in enumerate(words)}
         sums = np.zeros((len(words), embedder.dim))
         num_done = 0
-        for embedded in embedder.stream(sentences(), layers=layers, state=state, check_words=False):
+        for embedded in embedder.stream(sentences(), layers=layers, state=state):
             for word, vector in zip(embedded.words, embedded.vectors, strict=True):
                 if (row := row_of.get(word)) is not None:
                     sums[row] += vector
@@ -134,7 +126,7 @@ def distil(
             whitening=statistics.whitening, made_by=made_by,
         ))  # fmt: skip
     else:
-        write_vectors(output, words, vectors, header=file_format == "word2vec")
+        write_vectors(output, words, vectors)
     return DistilReport(
         path=output, words=len(words), dim=embedder.dim, corpus_words=num_words,
         coverage=int(occurrences.sum()) / num_words, seconds=time.monotonic() - started,

@@ -1,6 +1,6 @@
 """`Embedder`: sentences in, arrays out, in the same order."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib import import_module
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.sentences import SifStatistics, embed_sentences, embed_spans
+from elmokit.embed.sentences import SifStatistics, embed_sentences
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     EmbeddedSentence,
@@ -73,7 +73,7 @@ class Embedder:
         self._fingerprint = model.fingerprint(self._model_hash)
         self.precision: Precision = self._bilm.network.precision
         self._checks = WordChecks(
-            model.tokenizer, model.char_vocab, model.word_vocab,
+            model.tokenizer.name, model.char_vocab, model.word_vocab,
             by_characters=model.config.char_cnn is not None,
         )  # fmt: skip
 
@@ -207,15 +207,7 @@ class Embedder:
         stream = self.stream(sentences, layers=layers, state=state, batch_tokens=batch_tokens)
         return (sentence.vectors for sentence in stream)
 
-    def stream_with_states(
-        self, sentences: Iterable[GivenSentence], **options: Any
-    ) -> Iterator[tuple[np.ndarray, LSTMState | None]]:
-        """Yield the vectors of each sentence and the state after it; options as of `stream`."""
-        stream = self.stream(sentences, **options)
-        return ((sentence.vectors, sentence.state) for sentence in stream)
-
     embed_sentences = embed_sentences
-    embed_spans = embed_spans
 
     def sif_statistics(self, layers: Layers | str) -> SifStatistics:
         """Return what SIF knows of this model's words, measured when it is first asked for."""
@@ -242,7 +234,7 @@ class Embedder:
                 f"`state` of embed_batch is what its last call returned, or None, got {state!r}."
             )
         which = check_layers(layers, self.num_layers)
-        words = self._tokenized(sentences, on_words=self._checks.add)
+        words = self._tokenized(sentences)
         vectors, tokens = self._encode(list(words))
         before = None if state is None else LSTMState.of(state)
         out = self._bilm.engine.run(vectors, tokens.sentences, layers=which, state=before)
@@ -256,13 +248,11 @@ class Embedder:
         state: StatePolicy | str = "reset",
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
         initial_state: LSTMState | None = None,
-        check_words: bool = True,
     ) -> Iterator[EmbeddedSentence]:
         """Like `embed_stream`, but yield words, vectors and the state after them, to resume from.
 
         The state is None unless ``state`` is ``"carry"``; ``initial_state`` (one row) then is the
-        state to continue from. Without ``check_words``, lists of words are not searched for what
-        the model's own tokenizer would split: it has split them.
+        state to continue from.
         """
         which = check_layers(layers, self.num_layers)
         policy = check_state_policy(state)
@@ -270,7 +260,7 @@ class Embedder:
             raise InputError('`initial_state` is for state="carry", and must hold one row.')
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
-        words = self._tokenized(sentences, on_words=self._checks.add if check_words else None)
+        words = self._tokenized(sentences)
         stream = VectorStream(self._bilm.engine, self._encode, which, batch_tokens)
         if policy == "carry":
             return stream.carried(words, initial_state)
@@ -294,16 +284,8 @@ class Embedder:
             metadata |= warm_metadata(warm_text(self._stored_text))
         return metadata
 
-    def _tokenized(
-        self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
-    ) -> Iterator[list[str]]:
-        def tokenize(text: str) -> list[str]:
-            words = self.tokenizer.tokenize(text)
-            if on_words is not None:
-                self._checks.add_split(words)
-            return words
-
-        return split_sentences(sentences, tokenize, on_words=on_words)
+    def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
+        return split_sentences(sentences, self.tokenizer.tokenize, on_words=self._checks.add)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[np.ndarray, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_metadata, write_embeddings
+from elmokit.embed.formats.registry import read_metadata, write_embeddings
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.embed.options import EmbedOptions
@@ -80,9 +80,9 @@ def embed_lines(
     path, parts_dir = output_paths(Path(output))
     output_format = options.check(path, num_layers=embedder.num_layers)
     metadata = embedder.metadata()
-    text = _text_of(texts, path, options)
-    if text.keys is not None:
-        metadata["keys"] = options.id_field or "FASTA"
+    text = NumberedLines(
+        texts, exclude=output_paths(path), shard=options.shard, text_field=options.text_field
+    )
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=text.files, overwrite=may_replace)
     parts = PartStore(parts_dir)
@@ -110,7 +110,7 @@ def embed_lines(
             with atomic_file(path) as temp_path:
                 write_embeddings(
                     temp_path,
-                    _keyed(parts.blocks(text.count), text.keys),
+                    parts.blocks(text.count),
                     output_format=output_format,
                     metadata=made,
                     num_bytes=sum(part.stat().st_size for part in parts.paths()),
@@ -125,23 +125,6 @@ def embed_lines(
         words_per_second=done.new_words / seconds,
         metadata=metadata | {"text_sha256": text.sha256()},
     )  # fmt: skip
-
-
-def _text_of(texts: Paths, path: Path, options: EmbedOptions) -> NumberedLines:
-    text = NumberedLines(
-        texts,
-        exclude=output_paths(path),
-        shard=options.shard,
-        id_field=options.id_field,
-        text_field=options.text_field,
-        keys_are_paths=path.suffix.lower() in HDF5_SUFFIXES,
-    )
-    if text.keys is not None and options.file_format != "elmokit":
-        raise InputError(
-            f"Files of the format {options.file_format} have numbers as keys, not ids: use the "
-            "format elmokit."
-        )
-    return text
 
 
 class _Done(NamedTuple):
@@ -217,7 +200,7 @@ def _embed(
         try:
             for words, vectors, state in stream:
                 index, line = pending.popleft()
-                rows.append(Row(index, str(index), line, words, vectors))
+                rows.append(Row(index, line, words, vectors))
                 last = (len(rows), state)  # at once: Ctrl-C may come between any two lines
                 num_bytes += vectors.nbytes
                 num_words += len(words)
@@ -235,9 +218,3 @@ def _embed(
             raise
         parts.add(first, rows, last[1])
     return num_words
-
-
-def _keyed(blocks: Iterator[list[Row]], keys: list[str] | None) -> Iterator[list[Row]]:
-    if keys is None:
-        return blocks
-    return ([row._replace(key=keys[row.line_number]) for row in block] for block in blocks)

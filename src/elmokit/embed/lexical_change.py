@@ -126,7 +126,7 @@ class _Corpus:
                         yield sentence
 
         num_done, total = 0, sum(map(len, drawn.values()))
-        for embedded in self.embedder.stream(sentences(), layers=layers, check_words=False):
+        for embedded in self.embedder.stream(sentences(), layers=layers):
             for word, position in places.popleft():
                 vector = embedded.vectors[position].astype(np.float16)
                 self.vectors.setdefault(word, []).append(vector)

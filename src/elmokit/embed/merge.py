@@ -13,13 +13,11 @@ from elmokit.embed.formats.registry import find_format, write_embeddings
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
-from elmokit.errors import FormatError, InputError, counted
+from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.jobs.identity import changes
 
 _OF_ONE_SHARD = ("shard", "num_sentences", "num_words", "text_sha256")
-_REQUIRED = ("format", "layers", "num_layers", "dim", "dtype", "num_words", "text_sha256")
-"""Metadata that the merged file needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +49,15 @@ def merge_shards(
     """
     target = Path(output)
     with ExitStack() as stack:
-        opened = [stack.enter_context(open_vectors(path)) for path in paths]
-        shards = _in_order(opened)
+        shards = _in_order([stack.enter_context(open_vectors(path)) for path in paths])
         each = [shard.metadata for shard in shards]
         metadata = _shared(each[0]) | {
             "shard": "0/1",
             "num_sentences": sum(map(len, shards)),
-            "num_words": sum(one["num_words"] for one in each),
-            "shards_text_sha256": [one["text_sha256"] for one in each],
+            "num_words": sum(one.get("num_words", 0) for one in each),
+            "shards_text_sha256": [one.get("text_sha256") for one in each],
         }
-        output_format = find_format(target, metadata["format"])
+        output_format = find_format(target, str(metadata.get("format")))
         check_target(target, inputs=paths, overwrite=overwrite)
         alike = [shard.path for shard in shards if shard.path.suffix == target.suffix]
         with atomic_file(target) as temp_path:
@@ -79,40 +76,22 @@ def merge_shards(
 
 def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     """Return the shards by number, after checking that they are all there and belong together."""
-    shards = sorted(opened, key=lambda shard: _shard_of(shard)[0])
-    if not shards or [_shard_of(shard) for shard in shards] != [
-        (k, len(shards)) for k in range(len(shards))
-    ]:
-        names = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
-        raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {names or 'none'}.")
-    for shard in opened:
-        if differences := changes(_shared(opened[0].metadata), _shared(shard.metadata)):
-            raise InputError(
-                f"{shard.path} and {opened[0].path} were not made by the same command: "
-                f"{'; '.join(map(str, differences))}."
-            )
+    names = {str(shard.metadata.get("shard")): shard for shard in opened}
+    expected = [f"{number}/{len(opened)}" for number in range(len(opened))]
+    if len(opened) < 2 or set(names) != set(expected):
+        given = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
+        raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {given}.")
+    shards = [names[name] for name in expected]
     num_lines = sum(map(len, shards))
     for number, shard in enumerate(shards):
-        expected = np.arange(number, num_lines, len(shards))
-        if not np.array_equal(shard.line_numbers, expected):
+        if differences := changes(_shared(shards[0].metadata), _shared(shard.metadata)):
             raise InputError(
-                f"{shard.path} has {counted(len(shard), 'sentence')}, not the {len(expected):,} of "
-                f"shard {number}/{len(shards)}: of another text, or incomplete."
+                f"{shard.path} and {shards[0].path} were not made by the same command: "
+                f"{'; '.join(map(str, differences))}."
             )
+        if not np.array_equal(shard.line_numbers, np.arange(number, num_lines, len(shards))):
+            raise InputError(f"{shard.path} is of another text than the others, or incomplete.")
     return shards
-
-
-def _shard_of(shard: VectorSequence) -> tuple[int, int]:
-    number, _, count = str(shard.metadata.get("shard", "")).partition("/")
-    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count) > 1):
-        raise InputError(
-            f"{shard.path} is not a shard: give files that `elmokit embed --shard i/N` wrote."
-        )
-    if missing := [key for key in _REQUIRED if shard.metadata.get(key) is None]:
-        raise FormatError(
-            f"{shard.path}: damaged: its metadata lack `{missing[0]}`. Embed the shard again."
-        )
-    return int(number), int(count)
 
 
 def _shared(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,15 +104,12 @@ def _blocks(shards: Sequence[VectorSequence]) -> Iterator[list[Row]]:
     for shard in shards:
         texts |= shard.texts()
     streams = [iter(shard) for shard in shards]
-    keys = [shard.keys() for shard in shards] if "keys" in shards[0].metadata else None
     rows: list[Row] = []
     num_bytes = 0
     for line in range(sum(map(len, shards))):
         # shard i of N has the lines i, i + N, i + 2N, …
-        shard, position = line % len(shards), line // len(shards)
-        key = str(line) if keys is None else keys[shard][position]
-        tokens, vectors = next(streams[shard])
-        rows.append(Row(line, key, texts.get(line), tokens, vectors))
+        tokens, vectors = next(streams[line % len(shards)])
+        rows.append(Row(line, texts.get(line), tokens, vectors))
         num_bytes += vectors.nbytes
         if num_bytes >= PART_BYTES or len(rows) >= PART_SENTENCES:
             yield rows

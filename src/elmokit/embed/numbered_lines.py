@@ -1,7 +1,7 @@
 """The records of text files as numbered sentences, and the vectors of each of them.
 
-`elmokit.corpus.readers` skips and counts bad records. Here the number of a record, or its id, is
-the key of its vectors, so one that cannot be read stops the job.
+`elmokit.corpus.readers` skips and counts bad records. Here the number of a record is the key of its
+vectors, so one that cannot be read stops the job.
 """
 
 import hashlib
@@ -17,13 +17,12 @@ import numpy as np
 
 from elmokit.corpus.stream import read_ahead
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.formats.rows import check_key
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sentences import Pooling
 from elmokit.embed.streaming import EmbeddedSentence
-from elmokit.errors import Location, shown
+from elmokit.errors import Location
 from elmokit.files.archives import members_of
-from elmokit.files.lines import MAX_LINE_BYTES, BadLine, text_of_line
+from elmokit.files.lines import BadLine, text_of_line
 from elmokit.files.sources import (
     COMPRESSIONS,
     Paths,
@@ -49,9 +48,8 @@ class NumberedLines:
     """The records of some text files, numbered consecutively from 0. Iterate once.
 
     Iteration yields number and text of every N-th record, from record i on, where ``shard`` is
-    (i, N). Blank lines of plain text count; only the line end (LF or CRLF) is removed. Files,
-    ``id_field`` and ``text_field`` are as for `find_files` and `TextRecords`; ``keys_are_paths``
-    says that the output takes keys as paths, in which ``/`` is no letter.
+    (i, N). Blank lines of plain text count; only the line end (LF or CRLF) is removed. Files and
+    ``text_field`` are as for `find_files` and `TextRecords`.
     """
 
     def __init__(
@@ -60,17 +58,10 @@ class NumberedLines:
         *,
         exclude: Sequence[Path] = (),
         shard: tuple[int, int] = (0, 1),
-        id_field: str | None = None,
         text_field: str | None = None,
-        keys_are_paths: bool = False,
     ) -> None:
         self.files = find_files(paths, exclude=exclude)
-        self._shard, self._id_field, self._text_field = shard, id_field, text_field
-        self._keys_are_paths = keys_are_paths
-        has_ids = id_field is not None or "fasta" in map(file_kind, self.files)
-        self.keys: list[str] | None = [] if has_ids else None
-        """Of the records read so far; None if their numbers are their keys."""
-        self._known_keys: set[str] = set()
+        self._shard, self._text_field = shard, text_field
         self._bytes_before = 0
         self._records: TextRecords | None = None
         self._digest = hashlib.sha256()
@@ -98,8 +89,7 @@ class NumberedLines:
         for index, (_, text) in enumerate(self.located()):
             if index % num_shards == shard:
                 self.count += 1
-                key = index if self.keys is None else f"{index} {self.keys[index]}"
-                self._digest.update(f"{key} {text}\n".encode())
+                self._digest.update(f"{index} {text}\n".encode())
                 yield index, text
 
     def sha256(self) -> str:
@@ -109,10 +99,7 @@ class NumberedLines:
     def located(self) -> Iterator[tuple[Location, str]]:
         """Yield every text with its file and its number there; use this or iterate, not both."""
         for path in itertools.chain.from_iterable(map(members_of, self.files)):
-            records = TextRecords(
-                path, text_field=self._text_field, id_field=self._id_field,
-                max_line_bytes=MAX_LINE_BYTES,
-            )  # fmt: skip
+            records = TextRecords(path, text_field=self._text_field)
             self._bytes_before, self._records = self.num_bytes, records
             for record in records:
                 location, raw = Location(path=path, line=record.number), record.text
@@ -120,28 +107,7 @@ class NumberedLines:
                     if raw.fault == "blank":  # between records
                         continue
                     raise location.error(f"{raw} {WHY_NOT_SKIPPED}")
-                text = text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
-                if self.keys is not None:
-                    self._add_key(self.keys, record.key, location)
-                yield location, text
-
-    def _add_key(self, keys: list[str], value: object, location: Location) -> None:
-        if not isinstance(value, str | int):
-            raise location.error(
-                f"each record needs an id, text or a whole number, in the field "
-                f"`{self._id_field}`; this one has {shown(value)}."
-            )
-        key = str(value).strip()
-        check_key(key, is_path=self._keys_are_paths, where=f"{location}: ")
-        if not key or not key.isprintable():
-            raise location.error(f"an id must be a line of printable characters, got {shown(key)}.")
-        if key in self._known_keys:
-            raise location.error(
-                f"the id {shown(key)} is already that of record {keys.index(key) + 1:,}. Give "
-                "every record an id of its own."
-            )
-        self._known_keys.add(key)
-        keys.append(key)
+                yield location, text_of_line(raw, path, record.number, reason=WHY_NOT_SKIPPED)
 
 
 @dataclass(frozen=True)
@@ -193,7 +159,6 @@ class OwnLines:
             state=options.state,
             batch_tokens=options.batch_tokens,
             initial_state=initial_state,
-            check_words=self.splitter.name != self.embedder.tokenizer_config.name,
         )
         with closing(ahead):
             for sentence in sentences:

@@ -31,9 +31,6 @@ class EmbedOptions:
     """Used instead of the model's own tokenizer, with a warning if it differs."""
     shard: tuple[int, int] = (0, 1)
     """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
-    id_field: str | None = None
-    """Field of tables and JSON lines that holds the key of each sentence; default: its number, in
-    FASTA the id in its header."""
     text_field: str | None = None
     """Field or column that holds the sentence, as for `elmokit.files.text_records.TextRecords`."""
     batch_tokens: int = DEFAULT_BATCH_TOKENS

@@ -92,7 +92,7 @@ class PartStore(Pieces):
                 pieces = np.split(file["values"], np.cumsum(shapes.prod(axis=1))[:-1])
                 vectors = [v.reshape(s) for v, s in zip(pieces, shapes, strict=True)]
                 rows = zip(*_sentences(file), vectors, strict=True)
-                block = [Row(index, str(index), text, words, v) for index, text, words, v in rows]
+                block = [Row(*row) for row in rows]
             yield block
             end = last
         self._refuse_gap(end, num_sentences)

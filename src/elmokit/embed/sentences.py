@@ -12,8 +12,7 @@ from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
 from elmokit.shapes import Float
-from elmokit.text.alignment import align, covering_words
-from elmokit.text.given_sentences import GivenSentence, split_sentence
+from elmokit.text.given_sentences import GivenSentence
 
 if TYPE_CHECKING:
     from elmokit.embed.embedder import Embedder
@@ -84,7 +83,7 @@ class SifStatistics:
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
         words = words[:MAX_VOCABULARY]
-        stream = embedder.stream(([word] for word in words), layers=layers, check_words=False)
+        stream = embedder.stream(([word] for word in words), layers=layers)
         vectors = np.concatenate([sentence.vectors for sentence in stream], axis=-2)
         return cls.measure(words, probabilities, vectors)
 
@@ -237,56 +236,3 @@ def embed_sentences(
     rows = [pool(sentence.vectors, sentence.words) for sentence in stream]
     leading = [embedder.num_layers] if pool.layers == "all" else []
     return np.array(rows, dtype=np.float32).reshape(-1, *leading, embedder.dim)
-
-
-def embed_spans(
-    embedder: "Embedder",
-    text: GivenSentence,
-    spans: Iterable[tuple[int, int]],
-    *,
-    pooling: str = "mean",
-    layers: Layers | str | None = None,
-    state: StatePolicy | str = "reset",
-) -> np.ndarray:
-    """Return one vector per span of a text, pooled over its words; each has read the whole text.
-
-    Args:
-        embedder: The model.
-        text: A string of any length, or its words, read once, as one sentence.
-        spans: ``[start, end)`` of each: characters of the string, or words of the list. A word that
-            is partly in a span belongs to it.
-        pooling: As in `embed_sentences`; the mean knows the context of a span, SIF does not.
-        layers: As in `embed_sentences`.
-        state: As in `embed`.
-
-    Returns:
-        float32 (N, 2D) for N spans, with all layers (N, L, 2D).
-
-    Raises:
-        InputError: for a span that is empty, outside the text or without a word.
-    """
-    pool = Pooling(embedder, pooling, layers=layers)
-    words = split_sentence(text, embedder.tokenizer.tokenize, where="`text`")
-    if isinstance(text, str):
-        offsets, length, unit = align(words, text), len(text), "characters"
-    else:
-        offsets, length, unit = tuple((k, k + 1) for k in range(len(words))), len(words), "words"
-    if offsets is None:
-        raise InputError("`text` and its tokens differ. Give the list of words, and spans of them.")
-    places: list[tuple[int, int]] = []
-    for number, span in enumerate(spans):
-        if np.shape(span) != (2,) or not all(isinstance(x, int | np.integer) for x in span):
-            raise TypeError(f"spans[{number}] must be a pair (start, end), got {span!r:.60}.")
-        start, end = span
-        if not 0 <= start < end <= length:
-            raise InputError(
-                f"spans[{number}], [{start}, {end}), is empty or outside the {length:,} {unit}."
-            )
-        if (place := covering_words(offsets, start, end)) is None:
-            raise InputError(f"spans[{number}], [{start}, {end}), contains no word. Leave it out.")
-        places.append(place)
-    stream = embedder.stream([words], layers=pool.layers, state=state, check_words=unit == "words")
-    vectors = next(stream).vectors
-    pooled = [pool(vectors[..., first:last, :], words[first:last]) for first, last in places]
-    shape = (*vectors.shape[:-2], vectors.shape[-1])
-    return np.array(pooled, dtype=np.float32).reshape(-1, *shape)

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,18 +59,14 @@ class VectorSequence(Sequence):
 
     def _open(self) -> None:
         with self._reading():
-            self._opened = self._module.Reader(self._absolute_path)
-        self._pid, self._modified = os.getpid(), self._absolute_path.stat().st_mtime_ns
+            self._opened, self._pid = self._module.Reader(self._absolute_path), os.getpid()
 
     @property
     def _reader(self) -> Any:
         """The open file; a forked process opens it again, as it shares the place in the old one."""
         if self._pid != os.getpid():
-            modified = self._modified
             self._opened.close()
             self._open()
-            if self._modified != modified:
-                raise FormatError(f"{self.path} was changed after it was opened. Open it again.")
         return self._opened
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -108,16 +103,13 @@ class VectorSequence(Sequence):
             return self._checked(self._reader.read(position))
 
     def __iter__(self) -> Iterator[SentenceVectors]:
-        reader, sentences, position = None, iter(()), 0
+        with self._reading():
+            sentences = iter(self._reader)
         while True:
             with self._reading():
-                if reader is not self._reader:  # the first time, and after a fork
-                    reader = self._reader
-                    sentences = islice(reader, position, None)
                 if (sentence := next(sentences, None)) is None:
                     return
                 checked = self._checked(sentence)
-            position += 1
             yield checked
 
     def __repr__(self) -> str:

@@ -51,7 +51,7 @@ class ReadingOptions:
     final: bool = False
     """Whether the last words of sentences count."""
     state: str = "warm"
-    """As for `surprisal`; ``carry``: forward, from the sentence before in the same item."""
+    """As for `surprisal`."""
     scoring: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `typed_words`."""
 
@@ -105,8 +105,6 @@ def reading_gains(
 
     ``kept``: also of the models that were kept while it was trained.
     """
-    if options.state == "carry" and options.sentence is not None:
-        raise InputError("--state carry needs items: give --item instead of --sentence.")
     table, spill = Table(path), options.spill
     texts, located = _texts_of(table, options)
     curve = models_over_training(model) if kept else {model: 0}
@@ -181,12 +179,7 @@ def _observed(
     located: Sequence[tuple[int, int]],
     options: ReadingOptions,
 ) -> Observations:
-    items, state = None, options.state
-    if state == "carry":
-        pairs = zip(located, table[options.item], strict=True)
-        names = {number: name for (number, _), name in pairs}
-        items, state = [names[number] for number in range(len(texts))], "warm"
-    typed = typed_words(model, texts, items=items, state=state, **options.scoring)
+    typed = typed_words(model, texts, state=options.state, **options.scoring)
     return observe(typed, located, table[options.word], spill=options.spill)
 
 

@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
 from operator import attrgetter
@@ -101,15 +101,9 @@ _Sourced = tuple[list[str], _Source]
 class SurprisalRows(Iterator[WordSurprisal]):
     """The rows of a text, computed as they are read: some 100,000 words are held at a time."""
 
-    def __init__(
-        self,
-        scorer: TextScorer,
-        sentences: Iterable[_Sourced],
-        *,
-        items: Sequence[Hashable] | None = None,
-    ) -> None:
+    def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced]) -> None:
         self._scorer, self._counter = scorer, PerplexityCounter()
-        self._rows = self._read(sentences, items)
+        self._rows = self._read(sentences)
 
     def __next__(self) -> WordSurprisal:
         return next(self._rows)
@@ -118,9 +112,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         """Return the perplexity, after the last row; `InputError` if there was none."""
         return report_of(self._counter, self._scorer)
 
-    def _read(
-        self, sentences: Iterable[_Sourced], items: Sequence[Hashable] | None
-    ) -> Iterator[WordSurprisal]:
+    def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         sources: deque[tuple[int, _Source]] = deque()
 
         def words_of() -> Iterator[list[str]]:
@@ -129,7 +121,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
                     sources.append((number, source))
                 yield words
 
-        for scored in self._scorer.score(words_of(), items=items):
+        for scored in self._scorer.score(words_of()):
             self._counter.add(scored)
             yield from self._rows_of(scored, sources)
 
@@ -173,7 +165,6 @@ def surprisal(
     model: LoadedBiLM | str | PathLike[str],
     sentences: Iterable[GivenSentence],
     *,
-    items: Sequence[Hashable] | None = None,
     top: int = 0,
     batch_size: int = BATCH_SENTENCES,
     state: StartState | str = "warm",
@@ -186,9 +177,6 @@ def surprisal(
         model: With vocabulary and softmax; or its directory or name.
         sentences: Strings, which the model's tokenizer splits, or lists of words. Empty ones are
             counted and have no rows.
-        items: For each sentence, what names its text. Forward, each sentence then also has the
-            sentences directly before it in the same text as its context, and ``state`` is the start
-            of every text; backward, each has only itself. Holds all sentences at once.
         top: Most likely words to return at each position, for each direction.
         batch_size: Most sentences computed together; does not affect the result.
         state: Start of every sentence, as for `elmokit.perplexity`.
@@ -206,12 +194,6 @@ def surprisal(
         TypeError: if ``sentences`` is one string, or a sentence holds anything but strings.
     """
     check_is_list(sentences)
-    if items is not None:
-        sentences = list(sentences)
-        if len(items) != len(sentences):
-            raise InputError(
-                f"`items` must name all items: {len(items)} for {len(sentences)} sentences."
-            )
     loaded = open_bilm(model)
 
     def sourced() -> Iterator[_Sourced]:
@@ -223,7 +205,7 @@ def surprisal(
     scorer = TextScorer(
         loaded, top=top, batch_size=batch_size, state=state, precision=precision, unknown=unknown
     )
-    return SurprisalRows(scorer, sourced(), items=items)
+    return SurprisalRows(scorer, sourced())
 
 
 def surprisal_of_words(scorer: TextScorer, sentences: Iterable[list[str]]) -> SurprisalRows:

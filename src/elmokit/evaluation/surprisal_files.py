@@ -1,7 +1,6 @@
 """Rows of surprisal as TSV, JSON lines or Parquet.
 
-The columns are the fields of `WordSurprisal` or `TypedWord`; columns of the user's own table, which
-are text, may stand before them (`elmokit.evaluation.tables`).
+The columns are the fields of `WordSurprisal` or `TypedWord`.
 """
 
 import csv
@@ -77,7 +76,7 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
     kinds = {field.name: types[field.type] for field in own}  # pyright: ignore
     kind: FileKind = "surprisal"
     made = {METADATA_KEY: json.dumps({"kind": kind, **metadata})}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns], metadata=made)
+    schema = pa.schema([(name, kinds[name]) for name in columns], metadata=made)
     remaining = iter(rows)
     with parquet.ParquetWriter(path, schema) as writer:
         while group := list(islice(remaining, _ROWS_A_GROUP)):

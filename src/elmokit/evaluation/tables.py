@@ -1,25 +1,18 @@
 """Tables with a header, such as those of experiments: their columns, and the text in them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.readers import TextLine
-from elmokit.errors import InputError, Location, printable, shown
-from elmokit.evaluation.surprisal import TypedWord
+from elmokit.errors import InputError, Location, shown
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
 from elmokit.files.text_records import CHOOSE, table_rows
 from elmokit.shapes import Float, Int
 
-TABLE_SUFFIXES = (".csv", ".tsv")
 _SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
-_PLACES = ("file", "line", "sentence", "index", "word", "start", "end")
-"""Columns of surprisals that give way to those of the same name in a table."""
 
 
 def table_records(path: Path) -> Iterator[tuple[Location, dict[str, str]]]:
@@ -100,65 +93,3 @@ def sentences_of_items(
             sentences[-1].append(parts[place].strip())
     located = [place_of[name, place] for name, place in zip(items, places, strict=True)]
     return [" ".join(sentence) for sentence in sentences], located
-
-
-class TableText:
-    """Text in a column of tables, and the other columns, which go with what is scored.
-
-    With ``item_column``, a row has a typed word, and rows of the same item are one text.
-    """
-
-    def __init__(
-        self, paths: Sequence[Path], text_column: str, item_column: str | None = None
-    ) -> None:
-        tables = [Table(path) for path in paths]
-        self._texts = [(table.path, table.lines, table[text_column]) for table in tables]
-        columns = dict.fromkeys(name for table in tables for name in table.header)
-        if item_column is None:  # a word stays with its row
-            del columns[text_column]
-        self.columns = list(columns)
-        self._rows = {
-            (printable(table.path), line): row
-            for table in tables
-            for line, row in zip(table.lines, table.rows, strict=True)
-        }
-        self._located: list[tuple[int, int]] | None = None
-        if item_column is not None:
-            if len(tables) > 1:
-                raise InputError(f"Words of items are in one table, got {len(tables)}.")
-            sentences, self._located = sentences_of_items(
-                tables[0][item_column], tables[0][text_column], range(len(self._rows))
-            )
-            self._texts = [(tables[0].path, list(range(1, len(sentences) + 1)), sentences)]
-
-    def check(self, columns: Sequence[str]) -> list[str]:
-        """Return the table's columns and those of ``columns`` that it has not itself."""
-        computed = [name for name in columns if name not in _PLACES and name in self.columns]
-        if computed:
-            raise InputError(f"Column {shown(computed[0])} of the table is computed: rename it.")
-        return [*self.columns, *(name for name in columns if name not in self.columns)]
-
-    def lines(self) -> Iterator[TextLine]:
-        for path, numbers, texts in self._texts:
-            for number, text in zip(numbers, texts, strict=True):
-                if text.strip():
-                    yield TextLine(path, number, text)
-
-    def joined(self, rows: Iterable[Any], columns: Sequence[str]) -> Iterator[SimpleNamespace]:
-        """Yield scored rows with the other columns; of items, the table's rows in their order."""
-        if self._located is None:
-            for row in rows:
-                values = {name: getattr(row, name) for name in columns}
-                own = self._rows[row.file, row.line]  # another table may lack a column
-                yield SimpleNamespace(**values | {key: own.get(key, "") for key in self.columns})
-            return
-        words: dict[tuple[int | None, int], TypedWord] = {
-            (row.line, row.index): row for row in rows
-        }
-        for (place, own), located in zip(self._rows.items(), self._located, strict=True):
-            file, line = place
-            word = words.get((located[0] + 1, located[1]))
-            if word is None or not word.num_tokens:
-                raise InputError(f"{file}, line {line}: the tokenizer makes no token of this word.")
-            values = {name: getattr(word, name) for name in columns}
-            yield SimpleNamespace(**(values | {"file": file, "line": line} | own))

@@ -1,17 +1,13 @@
 """`TextScorer`: every target of a text under the exact softmax, once in each direction.
 
 The forward model reads ``<S> w1 … wn`` and predicts ``w1 … wn </S>``, the backward model reads
-``</S> wn … w1`` and predicts ``wn … w1 <S>``, both from one fixed state. With items, the forward
-model reads the sentences of an item one after another, ``<S> w1 … wn <S> v1 … vm``, as it reads
-rows in training. Sentences with a common beginning (end, backward) are read together to where they
-part.
+``</S> wn … w1`` and predicts ``wn … w1 <S>``, both from one fixed state. Sentences with a common
+beginning (end, backward) are read together to where they part.
 """
 
-import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from itertools import groupby
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -70,7 +66,7 @@ class ScoredSentences:
 
 
 class _Sequence(NamedTuple):
-    """Sentences that a direction reads in one go, and what it predicts."""
+    """What a direction reads of a sentence, and what it predicts."""
 
     inputs: np.ndarray
     """Rows of the distinct words."""
@@ -78,7 +74,6 @@ class _Sequence(NamedTuple):
     """Word ids."""
     rows: np.ndarray
     """The targets' rows among those of all sentences."""
-    num_sentences: int
 
 
 class TextScorer:
@@ -159,46 +154,30 @@ class TextScorer:
         self,
         sentences: Iterable[Sequence[str]],
         *,
-        items: Sequence[Hashable] | None = None,
         on_sentences: Callable[[int], None] = lambda done: None,
     ) -> Iterator[ScoredSentences]:
-        """Yield the sentences in their order, many at a time, without empty ones.
-
-        ``items`` names the item of every sentence, empty ones included: forward, consecutive
-        sentences of one item are one sequence. All sentences are then held at once.
-        """
+        """Yield the sentences in their order, many at a time, without empty ones."""
         done = 0
-        item_of: list[Hashable] = []  # of the sentences that have words
-
-        def stream() -> Iterator[list[str]]:
-            for number, words in enumerate(sentences):
-                if words:
-                    if items is not None:
-                        item_of.append(items[number])
-                    yield [normalize(word, self.form) for word in words]
-
-        # Likeliest words take most of the memory of a target. An item may not be cut.
-        max_tokens = BUFFER_TOKENS // max(1, self._top or 0) if items is None else sys.maxsize
-        for buffer in fill_buffers(stream(), max_tokens=max_tokens):
+        normalized = (
+            [normalize(word, self.form) for word in words] for words in sentences if words
+        )
+        # likeliest words take most of the memory of a target
+        max_tokens = BUFFER_TOKENS // max(1, self._top or 0)
+        for buffer in fill_buffers(normalized, max_tokens=max_tokens):
             vectors, tokens = self.bilm.encode(buffer)
             word_ids = self.vocab.encode(tokens.words)
             scored = self._unscored(tokens, word_ids == self.vocab.unknown_id)
             for direction in get_args(Direction):
-                runs = [[i] for i in range(len(buffer))]
-                if items is not None and direction == "forward":
-                    groups = groupby(range(len(buffer)), item_of.__getitem__)
-                    runs = [list(run) for _, run in groups]
-                sequences = _sequences(direction, tokens, word_ids, runs)
+                sequences = _sequences(direction, tokens, word_ids)
                 # neighbors in the order of what is read have most contexts in common
                 sequences.sort(key=lambda sequence: sequence.inputs.tolist())
-                lengths = [len(s.inputs) + s.num_sentences for s in sequences]
+                lengths = [len(sequence.inputs) + 1 for sequence in sequences]
                 for numbers in cut_batches(
                     range(len(sequences)), lengths,
                     max_tokens=BATCH_TOKENS, max_sentences=self._batch_size,
                 ):  # fmt: skip
-                    batch = [sequences[number] for number in numbers]
-                    self._read(direction, vectors, batch, scored)
-                    done += sum(sequence.num_sentences for sequence in batch) / 2
+                    self._read(direction, vectors, [sequences[i] for i in numbers], scored)
+                    done += len(numbers) / 2
                     on_sentences(int(done))
             yield scored
 
@@ -266,26 +245,18 @@ class TextScorer:
 
 
 def _sequences(
-    direction: Direction,
-    tokens: DistinctTokens,
-    word_ids: Integer[np.ndarray, " U"],
-    runs: Sequence[Sequence[int]],
+    direction: Direction, tokens: DistinctTokens, word_ids: Integer[np.ndarray, " U"]
 ) -> list[_Sequence]:
-    """Join the sentences of every run. Of both boundaries one is read, the other is a target."""
+    """Return what is read and predicted: of both boundaries one is read, the other is a target."""
     step = 1 if direction == "forward" else -1
-    sizes = [len(sentence) - 1 for sentence in tokens.sentences]
-    first = np.cumsum([0, *sizes])
-    sequences = []
-    for run in runs:
-        read = [tokens.sentences[i][::step] for i in run]
-        rows = []
-        for i in run:
-            places = np.arange(sizes[i])
-            # backward the first target is the last word, and the last one, <S>, is the end
-            rows.append(first[i] + (places if step == 1 else (sizes[i] - 2 - places) % sizes[i]))
-        targets = word_ids[np.concatenate([words[1:] for words in read])]
-        inputs = np.concatenate([words[:-1] for words in read])
-        sequences.append(_Sequence(inputs, targets, np.concatenate(rows), len(run)))
+    sequences, first = [], 0
+    for sentence in tokens.sentences:
+        size, read = len(sentence) - 1, sentence[::step]
+        places = np.arange(size)
+        # backward the first target is the last word, and the last one, <S>, is the end
+        rows = first + (places if step == 1 else (size - 2 - places) % size)
+        sequences.append(_Sequence(read[:-1], word_ids[read[1:]], rows))
+        first += size
     return sequences
 
 

@@ -1,10 +1,7 @@
 """The ELMo layer of a task model: character ids in, learned mixtures of a biLM's layers out."""
 
-import itertools
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from os import PathLike
 from typing import Any
 
@@ -21,14 +18,10 @@ from elmokit.kernels.library import load_kernels, use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float, Int
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.text.normalization import DEFAULT_NORMALIZATION, normalize
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 from elmokit.weights.model_files import read_mixes
 from elmokit.weights.stored_bilm import StoredBiLM
 
-log = logging.getLogger(__name__)
-
-_MAX_CACHED_CHARACTERS = 64
 ORIGINAL_CHAR_VOCAB = CharVocabConfig(max_characters=50, normalization="none", truncation="byte")
 """How the original implementations turn words into characters."""
 
@@ -50,9 +43,8 @@ class ELMo(LayerMixes):
 
     Adds the sentence boundaries, runs the biLM once, mixes its layers ``num_mixes`` times with
     separate weights, removes the boundaries and applies dropout. A frozen biLM in fp32 on the CPU
-    runs through the compiled kernels, within 1e-5 of the plain modules on natural text; long
-    machine-like sentences, on which rounding grows, are warned of. `torch.compile` leaves the
-    biLM as it is and compiles the mixtures with the rest of the network.
+    runs through the compiled kernels, within 1e-5 of the plain modules on natural text.
+    `torch.compile` leaves the biLM as it is and compiles the mixtures with the rest of the network.
 
     Its weights may change between calls, in place or by loading. A change through ``weight.data``
     or NumPy, which PyTorch does not count, is noticed if it reaches a whole tensor; if you change
@@ -318,36 +310,14 @@ def batch_to_ids(
     """Encode tokenized sentences as character ids, without sentence boundaries.
 
     By default equal to AllenNLP's function: 50 characters, no Unicode normalization, long words cut
-    at byte 48. This suits imported original weights; for a model trained with elmokit use
-    `ELMo.encode`, or pass ``char_vocab=model.char_vocab``; a warning says so, once, if words would
-    be read in another form. Rows are padded with 0 to the longest sentence.
+    at byte 48. This suits imported original weights; for a model trained with elmokit, which reads
+    normalized words, use `ELMo.encode`, or pass ``char_vocab=model.char_vocab``. Rows are padded
+    with 0 to the longest sentence.
 
     Raises:
         TypeError: for a string: without a model there is no tokenizer. ``model.encode(sentences,
             boundaries=False)`` splits strings.
     """
-    words = list(split_sentences(sentences, None))
-    if char_vocab is None and any(map(_is_changed, itertools.chain.from_iterable(words))):
-        _warn()
     vocab = CharVocab(ORIGINAL_CHAR_VOCAB) if char_vocab is None else char_vocab
+    words = list(split_sentences(sentences, None))
     return torch.from_numpy(vocab.encode(words, boundaries=False))
-
-
-def _is_changed(word: str) -> bool:
-    """Return whether models trained with elmokit read another form of a word."""
-    # long words would fill the memory
-    normalized = _normalized if len(word) <= _MAX_CACHED_CHARACTERS else _normalized.__wrapped__
-    return normalized(word) != word
-
-
-@lru_cache(10_000)
-def _normalized(word: str) -> str:
-    return normalize(word, DEFAULT_NORMALIZATION)
-
-
-@cache
-def _warn() -> None:
-    log.warning(
-        "batch_to_ids does not normalize words (curly quotes, decomposed characters, -LRB- …), as "
-        "is right for original weights; for models trained with elmokit use elmo.encode(sentences)"
-    )

@@ -2,9 +2,7 @@
 
 # pyright: reportMissingImports=false
 
-import math
 from collections.abc import Sized
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -82,14 +80,4 @@ def _texts(X: Any) -> Any:
     shape = getattr(X, "shape", ())
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise InputError(f"One column of texts is needed, got shape {tuple(shape)}.")
-    X = np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)
-    if missing := [row for row, text in enumerate(X) if _is_missing(text)]:
-        counts = f"{len(missing):,} of {len(X):,} texts are missing, such as row {missing[0]}"
-        raise InputError(f'{counts}. Fill them with "", whose vector is zeros.')
-    return X
-
-
-def _is_missing(text: object) -> bool:
-    if isinstance(text, Real):
-        return math.isnan(text)
-    return text is None or type(text).__name__ == "NAType"  # pandas need not be installed
+    return np.asarray(X).ravel() if shape else X if isinstance(X, Sized) else list(X)

@@ -1,15 +1,13 @@
-"""elmokit models in spaCy pipelines (extra ``spacy``), found by entry points.
+"""elmokit models in spaCy pipelines (extra ``spacy``), found by an entry point.
 
 The component ``elmo`` fills ``Doc.tensor`` and serves it as vectors of tokens, spans and documents.
-The architecture ``elmokit.Tok2Vec.v1`` is what taggers and parsers learn from: a learned mixture of
-the biLM's layers, and a linear layer. Both store the biLM in the pipeline's folder.
+It stores the biLM in the pipeline's folder.
 """
 
 # pyright: reportMissingImports=false
 
 import copy
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, no_type_check
 
@@ -17,53 +15,20 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.shared import embedder_of, files_of, needs_extra
 from elmokit.weights.stored_bilm import read_bilm
 
 with needs_extra("spacy", module="spacy"):
-    import spacy
     import srsly
     from spacy.language import Language
     from spacy.tokens import Doc, Token
     from spacy.util import minibatch
-    from thinc.api import Linear, Model, Shim, chain, with_array
 
 _MODEL_DIR = "bilm"
 
 
-class StoredBiLM(Shim):
-    """An embedder that is loaded on first use, and the files of its model."""
-
-    # A pipeline that is read from disk is first built from its settings, which may name a model
-    # that is no longer there, and then gets the stored one.
-
-    def __init__(self, name: str | None) -> None:
-        super().__init__(None)
-        self._name: str | os.PathLike[str] | None = name
-        self._embedder: Embedder | None = None
-
-    @property
-    def embedder(self) -> Embedder:
-        if self._embedder is None:
-            self._embedder = Embedder.load(self._name)
-        return self._embedder
-
-    def to_bytes(self, **_: object) -> bytes:
-        return srsly.msgpack_dumps(files_of(self.embedder))
-
-    def from_bytes(self, data: bytes, **_: object) -> "StoredBiLM":
-        self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
-        return self
-
-    def to_device(self, device_type: str, device_id: int) -> None:
-        """Do nothing: the embedder chose its device."""
-
-    def finish_update(self, optimizer: object) -> None:
-        """Do nothing: the biLM is frozen."""
-
-
-class ElmoComponent(StoredBiLM):
+class ElmoComponent:
     """Fills ``Doc.tensor`` with a row (2D,) for every token, and serves the rows as vectors.
 
     Each sentence is read on its own where sentences are marked (put a ``sentencizer`` or a parser
@@ -74,10 +39,21 @@ class ElmoComponent(StoredBiLM):
     def __init__(
         self, name: str, *, model: str | None, layers: Layers | str, batch_size: int
     ) -> None:
-        super().__init__(model)
         self.name, self.layers, self.batch_size = name, layers, batch_size
+        self._model, self._embedder = model, None
 
-    def __call__(self, doc: Doc) -> Doc:  # pyright: ignore[reportIncompatibleMethodOverride]
+    @property
+    def embedder(self) -> Embedder:
+        """The embedder, loaded on first use.
+
+        A pipeline that is read from disk is first built from its settings, which may name a model
+        that is no longer there, and then gets the stored one.
+        """
+        if self._embedder is None:
+            self._embedder = Embedder.load(self._model)
+        return self._embedder
+
+    def __call__(self, doc: Doc) -> Doc:
         return self._embed([doc])[0]
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int | None = None) -> Iterator[Doc]:
@@ -90,6 +66,13 @@ class ElmoComponent(StoredBiLM):
             doc.tensor = rows
             add_vector_hooks(doc)
         return docs
+
+    def to_bytes(self, **_: object) -> bytes:
+        return srsly.msgpack_dumps(files_of(self.embedder))
+
+    def from_bytes(self, data: bytes, **_: object) -> "ElmoComponent":
+        self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
+        return self
 
     def to_disk(self, path: str | Path, **_: object) -> None:
         self.embedder.stored().save(Path(path) / _MODEL_DIR)
@@ -155,65 +138,15 @@ def _cosine(part: Any, other: Any) -> float:
 
 
 def _rows(embedder: Embedder, docs: list[Doc], layers: Layers | str) -> list[np.ndarray]:
-    """Return the vectors of all tokens: (W, 2D) each, or (W, L, 2D) with all layers."""
-    layers = check_layers(layers, embedder.num_layers)
+    """Return the vectors of all tokens: (W, 2D) each."""
     # white space is a token of spaCy's, but was no word of the model's training text
     pieces = [
         (doc, [token for token in piece if not token.is_space])
         for doc in docs
         for piece in (doc.sents if doc.has_annotation("SENT_START") else [doc])
     ]
-    middle = (embedder.num_layers,) if layers == "all" else ()
-    tensors = {
-        id(doc): np.zeros((len(doc), *middle, embedder.dim), dtype=np.float32) for doc in docs
-    }
+    tensors = {id(doc): np.zeros((len(doc), embedder.dim), dtype=np.float32) for doc in docs}
     stream = embedder.embed_stream(([t.text for t in piece] for _, piece in pieces), layers=layers)
     for (doc, tokens), vectors in zip(pieces, stream, strict=True):
-        tensors[id(doc)][[token.i for token in tokens]] = np.moveaxis(vectors, -2, 0)
+        tensors[id(doc)][[token.i for token in tokens]] = vectors
     return [tensors[id(doc)] for doc in docs]
-
-
-@spacy.registry.architectures("elmokit.Tok2Vec.v1")  # pyright: ignore[reportPrivateImportUsage]
-@no_type_check
-def build_tok2vec(width: int, model: str | None = None) -> Model[list[Doc], list[Any]]:
-    """Return a layer from documents to vectors (W, ``width``) that a component can learn from.
-
-    The biLM is frozen; γ Σ softmax(s) h, as in the paper, and a linear layer are learned.
-    """
-    mix = Model(
-        "elmokit_mix", _mix_forward, init=_mix_init, dims={"nO": None},
-        params={"mix_weights": None, "gamma": None}, shims=[StoredBiLM(model)],
-    )  # fmt: skip
-    return chain(mix, with_array(Linear(nO=width)))
-
-
-def _mix_init(model: Model, X: object = None, Y: object = None) -> Model:
-    embedder = _embedder_of(model)
-    model.set_dim("nO", embedder.dim)
-    model.set_param("mix_weights", model.ops.alloc1f(embedder.num_layers))
-    model.set_param("gamma", model.ops.alloc1f(1) + 1)
-    return model
-
-
-def _mix_forward(
-    model: Model, docs: list[Doc], is_train: bool
-) -> tuple[list[Any], Callable[[list[Any]], list[Doc]]]:
-    layers = [model.ops.asarray(rows) for rows in _rows(_embedder_of(model), docs, "all")]  # pyright: ignore[reportArgumentType]
-    scores, gamma = model.get_param("mix_weights"), model.get_param("gamma")
-    weights = model.ops.softmax(scores.reshape(1, -1))[0]  # pyright: ignore[reportCallIssue]
-    mixed = [(weights[:, None] * rows).sum(axis=1) for rows in layers]  # (W, E) each
-
-    def backprop(gradients: list[Any]) -> list[Doc]:
-        # of γ Σ softmax(s) h, by hand: thinc has no automatic gradients
-        pairs = list(zip(gradients, layers, strict=True))
-        by_weight = gamma[0] * sum((g[:, None] * rows).sum(axis=(0, 2)) for g, rows in pairs)
-        model.inc_grad("mix_weights", weights * (by_weight - (weights * by_weight).sum()))
-        by_gamma = sum((g * x).sum() for g, x in zip(gradients, mixed, strict=True))
-        model.inc_grad("gamma", model.ops.asarray1f([by_gamma]))
-        return docs
-
-    return [gamma[0] * x for x in mixed], backprop
-
-
-def _embedder_of(model: Model) -> Embedder:
-    return model.shims[0].embedder  # pyright: ignore[reportAttributeAccessIssue]

@@ -8,63 +8,73 @@ classes, without.
 
 # pyright: reportMissingImports=false
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from elmokit.bilm.config import BiLMConfig
 from elmokit.bilm.masking import mask_of
-from elmokit.config import to_dict
+from elmokit.config import from_dict, to_dict
+from elmokit.errors import FormatError
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.integrations.shared import AnyModel, needs_extra
-from elmokit.integrations.transformers_causal import ElmoCausalLMConfig, ElmoForCausalLM
-from elmokit.integrations.transformers_tokenizer import (
-    ElmoTokenizer,
-    OwnWeights,
-    SavedConfig,
-    convertible,
-)
-from elmokit.integrations.transformers_words import ElmoWordTokenizer
+from elmokit.integrations.transformers_tokenizer import ElmoTokenizer, OwnCode, convertible
 from elmokit.shapes import Float, Int
+from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
+from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_files import VOCAB_NAME
 
 with needs_extra("transformers", module="transformers"):
     from transformers import (
         AutoConfig,
         AutoModel,
-        AutoModelForCausalLM,
         AutoTokenizer,
+        PreTrainedConfig,
         PreTrainedModel,
     )
     from transformers.modeling_outputs import BaseModelOutput
 
-__all__ = [
-    "ElmoCausalLMConfig",
-    "ElmoConfig",
-    "ElmoForCausalLM",
-    "ElmoModel",
-    "ElmoTokenizer",
-    "ElmoWordTokenizer",
-]
+__all__ = ["ElmoConfig", "ElmoModel", "ElmoTokenizer"]
 
 
-class ElmoConfig(SavedConfig):
-    """Configuration of an `ElmoModel`; ``training`` is metadata of the training."""
+class ElmoConfig(OwnCode, PreTrainedConfig):
+    """Shape and text processing of an `ElmoModel`, as plain dictionaries.
+
+    Args:
+        bilm: `BiLMConfig`; default: the original's shape.
+        tokenizer: `TokenizerConfig` of the training text.
+        warm_text: Neutral text of the model's warm state.
+        training: Metadata of the training.
+        kwargs: Those of transformers.
+    """
 
     model_type = "elmo"
 
-    def __init__(self, *, training: dict[str, Any] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        bilm: dict[str, Any] | None = None,
+        tokenizer: dict[str, Any] | None = None,
+        warm_text: Sequence[str] = (),
+        training: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs["auto_map"] = {
             "AutoConfig": self.path_in_code(), "AutoModel": ElmoModel.path_in_code(),
         }  # fmt: skip
+        self.bilm = to_dict(from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`"))
+        self.tokenizer, self.warm_text = tokenizer, list(warm_text)
         super().__init__(**kwargs)
         self.training = training
         self.hidden_size = 2 * self.bilm["lstm"]["projection_dim"]
         self.num_hidden_layers = self.bilm["lstm"]["num_layers"]
 
 
-class ElmoModel(OwnWeights, PreTrainedModel):
+class ElmoModel(OwnCode, PreTrainedModel):
     """A biLM as a transformers model: layers of words, with gradients unless they are off.
 
     Without gradients, in fp32 on the CPU, it runs through the compiled kernels and equals
@@ -74,18 +84,38 @@ class ElmoModel(OwnWeights, PreTrainedModel):
     """
 
     config_class = ElmoConfig
+    base_model_prefix = "elmo"
+    main_input_name = "input_ids"
 
     def __init__(self, config: ElmoConfig) -> None:
         super().__init__(config)  # pyright: ignore[reportCallIssue]
-        self.bilm = config.modules(training=config.training)
+        self.bilm = PretrainedBiLM(
+            from_dict(BiLMConfig, config.bilm or {}, source="the configuration's `bilm`"),
+            tokenizer=from_dict(
+                TokenizerConfig, config.tokenizer or {}, source="the configuration's `tokenizer`"
+            ),
+            warm_text=config.warm_text, training=config.training,
+            initialize=torch.get_default_device().type != "meta",
+        )  # fmt: skip
         self._packed = PackedWeights()
         self.post_init()
 
-    def read_lists(self, path: Any) -> None:
-        """Read the vocabulary of a word-input model, if a tokenizer has one beside it."""
-        vocab_path = Path(path) / ElmoTokenizer.vocab_files_names["vocab_file"]
-        if self.bilm.config.char_cnn is None and vocab_path.is_file():
-            self.bilm.word_vocab = WordVocab.read(vocab_path, advice=COPY_AGAIN)
+    @classmethod
+    def from_pretrained(
+        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
+    ) -> Any:
+        """Load a folder or hub repository; the arguments are those of transformers."""
+        options["output_loading_info"] = True
+        model, info = super().from_pretrained(path, *arguments, **options)
+        if missing := sorted(info["missing_keys"]):  # which transformers would draw at random
+            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
+        # the vocabulary of a word-input model, if a tokenizer has one beside it
+        if model.bilm.config.char_cnn is None and (vocab := Path(path) / VOCAB_NAME).is_file():
+            model.bilm.word_vocab = WordVocab.read(vocab, advice=COPY_AGAIN)
+        return (model, info) if output_loading_info else model
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        """Leave the weights as the biLM drew them, or as they were loaded."""
 
     @classmethod
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoModel":
@@ -139,6 +169,3 @@ class ElmoModel(OwnWeights, PreTrainedModel):
 AutoConfig.register(ElmoConfig.model_type, ElmoConfig, exist_ok=True)
 AutoModel.register(ElmoConfig, ElmoModel, exist_ok=True)
 AutoTokenizer.register(ElmoConfig, tokenizer_class=ElmoTokenizer, exist_ok=True)
-AutoConfig.register(ElmoCausalLMConfig.model_type, ElmoCausalLMConfig, exist_ok=True)
-AutoModelForCausalLM.register(ElmoCausalLMConfig, ElmoForCausalLM, exist_ok=True)
-AutoTokenizer.register(ElmoCausalLMConfig, tokenizer_class=ElmoWordTokenizer, exist_ok=True)

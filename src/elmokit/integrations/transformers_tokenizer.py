@@ -1,32 +1,27 @@
-"""The tokenizer of an `ElmoModel`, and what its models share (extra ``transformers``)."""
+"""The tokenizer of an `ElmoModel`, and the code in its folder (extra ``transformers``)."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NoReturn
 
-import numpy as np
-import torch
-
-from elmokit.bilm.bilm import BiLMConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.integrations.shared import AnyModel, needs_extra
-from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.text.normalization import Normalization, normalize
+from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
+from elmokit.weights.model_files import VOCAB_NAME
 
 # pyright: reportMissingImports=false
 
 with needs_extra("transformers", module="transformers"):
-    from transformers import BatchEncoding, PreTrainedConfig, PreTrainedTokenizer
+    from transformers import BatchEncoding, PreTrainedTokenizer
     from transformers.tokenization_utils_base import TruncationStrategy
     from transformers.utils.generic import PaddingStrategy
 
@@ -70,107 +65,13 @@ class OwnCode:
         return saved
 
 
-class SavedConfig(OwnCode, PreTrainedConfig):
-    """Shape and text processing of a biLM, as plain dictionaries.
-
-    Args:
-        bilm: `BiLMConfig`; default: the original's shape.
-        tokenizer: `TokenizerConfig` of the training text.
-        warm_text: Neutral text of the model's warm state.
-    """
-
-    def __init__(
-        self,
-        *,
-        bilm: dict[str, Any] | None = None,
-        tokenizer: dict[str, Any] | None = None,
-        warm_text: Sequence[str] = (),
-        **kwargs: Any,
-    ) -> None:
-        self.bilm = to_dict(from_dict(BiLMConfig, bilm or {}, source="the configuration's `bilm`"))
-        self.tokenizer, self.warm_text = tokenizer, list(warm_text)
-        super().__init__(**kwargs)
-
-    def modules(self, **settings: Any) -> PretrainedBiLM:
-        """Return the biLM, whose weights are about to come; ``settings`` are its further ones."""
-        return PretrainedBiLM(
-            from_dict(BiLMConfig, self.bilm or {}, source="the configuration's `bilm`"),
-            tokenizer=from_dict(
-                TokenizerConfig, self.tokenizer or {}, source="the configuration's `tokenizer`"
-            ),
-            warm_text=self.warm_text,
-            initialize=torch.get_default_device().type != "meta",
-            **settings,
-        )
-
-
-class OwnWeights(OwnCode):
-    """A model whose folder must hold all weights, and the lists of words beside them."""
-
-    base_model_prefix = "elmo"
-    main_input_name = "input_ids"
-
-    @classmethod
-    def from_pretrained(
-        cls, path: Any, *arguments: Any, output_loading_info: bool = False, **options: Any
-    ) -> Any:
-        """Load a folder or hub repository; the arguments are those of transformers."""
-        options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)  # pyright: ignore[reportAttributeAccessIssue]
-        if missing := sorted(info["missing_keys"]):  # which transformers would draw at random
-            raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
-        model.read_lists(path)
-        return (model, info) if output_loading_info else model
-
-    def _init_weights(self, module: torch.nn.Module) -> None:
-        """Leave the weights as the biLM drew them, or as they were loaded."""
-
-
-class OwnTokenizer(OwnCode, PreTrainedTokenizer):
-    """A tokenizer that splits text as the training text of the model was split."""
-
-    vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 (as in transformers)
-    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
-
-    _words: Any  # a WordVocab, None for characters
-
-    def _set_splitter(
-        self, tokenizer: dict[str, Any] | None, form: Normalization
-    ) -> dict[str, Any]:
-        """Take the `TokenizerConfig` of the training text; return it with all its settings."""
-        config = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._splitter = NormalizingTokenizer(build_tokenizer(config), form)
-        return to_dict(config)
-
-    def _places(self, words: Sequence[str], text: str) -> Offsets:
-        offsets = align(words, text)
-        if offsets is None:
-            raise InputError(f"The tokenizer's words are not in {text!r:.60}: no offsets.")
-        return offsets
-
-    def save_vocabulary(
-        self, save_directory: str, filename_prefix: str | None = None
-    ) -> tuple[str, ...]:
-        if self._words is None:
-            return ()
-        name = self.vocab_files_names["vocab_file"]
-        path = Path(save_directory) / (f"{filename_prefix}-{name}" if filename_prefix else name)
-        self._words.write(path)
-        return (str(path),)
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
-    ) -> Any:
-        self._auto_map = {"AutoTokenizer": [self.path_in_code(), None]}
-        return super().save_pretrained(save_directory, *args, **kwargs)
-
-
 _ONE_SENTENCE = (
-    "ELMo reads single sentences; `text_pair` and `return_overflowing_tokens` are not supported."
+    "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
+    "and `return_offsets_mapping` are not supported."
 )
 
 
-class ElmoTokenizer(OwnTokenizer):
+class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
 
     A string is split by the tokenizer of the model's training text; in a list (with
@@ -183,6 +84,9 @@ class ElmoTokenizer(OwnTokenizer):
         vocab_file: ``vocab.txt`` of a word-input model.
     """
 
+    vocab_files_names = {"vocab_file": VOCAB_NAME}  # noqa: RUF012 (as in transformers)
+    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
+
     def __init__(
         self,
         char_vocab: dict[str, Any] | None = None,
@@ -192,11 +96,13 @@ class ElmoTokenizer(OwnTokenizer):
     ) -> None:
         kwargs.pop("auto_map", None)
         text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
+        splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
+        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
         self._chars, self._words = CharVocab(text), None
         if vocab_file is not None:
             self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
-        kwargs |= {"char_vocab": to_dict(text), "pad_token": PAD}
-        super().__init__(tokenizer=self._set_splitter(tokenizer, text.normalization), **kwargs)
+        kwargs |= {"tokenizer": to_dict(splitter), "char_vocab": to_dict(text), "pad_token": PAD}
+        super().__init__(**kwargs)
 
     @classmethod
     def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
@@ -206,6 +112,21 @@ class ElmoTokenizer(OwnTokenizer):
         if source.config.char_cnn is None:
             made._words = source.word_vocab
         return made
+
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        if self._words is None:
+            return ()
+        name = f"{filename_prefix}-{VOCAB_NAME}" if filename_prefix else VOCAB_NAME
+        self._words.write(Path(save_directory) / name)
+        return (str(Path(save_directory) / name),)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any
+    ) -> Any:
+        self._auto_map = {"AutoTokenizer": [self.path_in_code(), None]}
+        return super().save_pretrained(save_directory, *args, **kwargs)
 
     @property
     def vocab_size(self) -> int:
@@ -242,81 +163,40 @@ class ElmoTokenizer(OwnTokenizer):
         begin, end = self._boundaries()
         return [begin, *token_ids_0, end]
 
-    def get_special_tokens_mask(
-        self,
-        token_ids_0: list[Any],
-        token_ids_1: list[Any] | None = None,
-        already_has_special_tokens: bool = False,
-    ) -> list[int]:
-        if not already_has_special_tokens:
-            return [1, *[0] * len(token_ids_0), 1]
-        boundaries = self._boundaries()
-        return [int(ids in boundaries) for ids in token_ids_0]
-
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         text: GivenSentence | Sequence[GivenSentence],
         text_pair: object = None,
         *,
+        add_special_tokens: bool = True,
         padding_strategy: PaddingStrategy = PaddingStrategy.DO_NOT_PAD,
         truncation_strategy: TruncationStrategy = TruncationStrategy.DO_NOT_TRUNCATE,
+        max_length: int | None = None,
         is_split_into_words: bool = False,
         return_tensors: Any = None,
-        return_offsets_mapping: bool = False,
         **options: Any,
     ) -> BatchEncoding:
-        if text_pair is not None or options.pop("return_overflowing_tokens", False):
+        unsupported = ("return_overflowing_tokens", "return_offsets_mapping")
+        if text_pair is not None or any(options.get(name) for name in unsupported):
             raise InputError(_ONE_SENTENCE)
-        pad_options = {
-            name: options.pop(name, None)
-            for name in ("pad_to_multiple_of", "padding_side", "return_attention_mask")
-        }
-        options |= {"truncation": truncation_strategy.value, "return_attention_mask": False}
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
         texts: Any = [text] if is_single else list(text)
-        batch: dict[str, list[Any]] = {"input_ids": []}
-        word_ids: list[list[int | None]] = []
-        places: list[Sequence[tuple[int, int]]] = []
-        for raw, words in zip(texts, split_sentences(texts, self._splitter.tokenize), strict=True):
-            # pairs of a word's number and ids: they tell words from boundaries, also where
-            # transformers has cut the sentence
-            pairs: Any = list(enumerate(self._ids(words)))
-            encoded = self.prepare_for_model(pairs, **options)
-            tokens = encoded["input_ids"]
-            word_ids.append([x[0] if isinstance(x, tuple) else None for x in tokens])
-            encoded["input_ids"] = [x[1] if isinstance(x, tuple) else x for x in tokens]
-            for name, values in encoded.items():
-                batch.setdefault(name, []).append(values)
-            if return_offsets_mapping:
-                is_text = isinstance(raw, str)  # offsets of given words are in themselves
-                places.append(self._places(words, raw) if is_text else [(0, len(w)) for w in words])
-        length, padding = options.get("max_length"), padding_strategy.value
-        padded = dict(self.pad(batch, padding=padding, max_length=length, **pad_options))
-        # `pad` knows nothing of words: their numbers are padded to the length that it chose
-        side = pad_options["padding_side"] or self.padding_side
-        for numbers, rows in zip(word_ids, padded["input_ids"], strict=True):
-            none = [None] * (len(rows) - len(numbers))
-            numbers[:] = [*none, *numbers] if side == "left" else [*numbers, *none]
-        if return_offsets_mapping:
-            padded["offset_mapping"] = [
-                [(0, 0) if number is None else spans[number] for number in numbers]
-                for numbers, spans in zip(word_ids, places, strict=True)
-            ]
+        rows = []
+        for words in split_sentences(texts, self._splitter.tokenize):
+            if max_length is not None and truncation_strategy.value != "do_not_truncate":
+                words = words[: max(0, max_length - 2 * add_special_tokens)]
+            ids = self._ids(words)
+            rows.append(self.build_inputs_with_special_tokens(ids) if add_special_tokens else ids)
+        names = ("pad_to_multiple_of", "padding_side", "return_attention_mask")
+        padded = self.pad(
+            {"input_ids": rows}, padding=padding_strategy.value, max_length=max_length,
+            **{name: options[name] for name in names if name in options},
+        )  # fmt: skip
+        batch = dict(padded)
         if is_single and return_tensors is None:
-            padded = {name: rows[0] for name, rows in padded.items()}
-        own: Any = [SimpleNamespace(word_ids=numbers) for numbers in word_ids]
-        return BatchEncoding(padded, own, tensor_type=return_tensors, n_sequences=1)
-
-    def pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Pad an encoded text, or a batch of them, as every tokenizer of transformers does."""
-        ids: Any = encoded_inputs["input_ids"] if isinstance(encoded_inputs, Mapping) else ()
-        token_dims = int(self._words is None)
-        if not len(ids) or np.ndim(ids[0]) != token_dims or (token_dims and not len(ids[0])):
-            return super().pad(encoded_inputs, *args, **kwargs)  # pyright: ignore[reportArgumentType]
-        # transformers tells a batch by its lists of lists, which the ids of one text are here
-        batch = super().pad({name: [v] for name, v in encoded_inputs.items()}, *args, **kwargs)
-        return BatchEncoding({name: values[0] for name, values in batch.items()})
+            batch = {name: values[0] for name, values in batch.items()}
+        return BatchEncoding(batch, tensor_type=return_tensors)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         padded = super()._pad(encoded_inputs, *args, **kwargs)

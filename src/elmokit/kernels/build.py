@@ -1,14 +1,12 @@
 """Load the C kernels: those that came with the package, or compiled for this processor, once.
 
-Compiled libraries lie in the user's cache as ``KEY-DIGEST.so``. The key is a hash of sources,
-compiler, flags and processor. The digest is that of the library's bytes: a damaged library would
-end the process (SIGBUS, SIGSEGV), and one that others could have written is never loaded.
+Compiled libraries lie in the user's cache as ``KEY.so``. The key is a hash of sources, compiler,
+flags and processor. One that others could have written is never loaded.
 """
 
 import ctypes
 import functools
 import hashlib
-import json
 import logging
 import os
 import platform
@@ -16,7 +14,6 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +26,6 @@ log = logging.getLogger(__name__)
 
 SOURCE_DIR = Path(__file__).parent / "c"
 PREBUILT_DIR = Path(__file__).parent / "prebuilt"
-MANIFEST = "manifest.json"
-"""``sources``: library name -> `source_hash`; ``libraries``: file name -> SHA-256 of its bytes."""
 SWITCH = "ELMOKIT_NATIVE"
 """Environment variable: 0 uses none, ``compile`` no prebuilt libraries."""
 FLAGS = (
@@ -167,11 +162,6 @@ def _fields(
     return fields, targets
 
 
-def source_hash(name: str) -> str:
-    """Return the SHA-256 of a library's C source with all its includes."""
-    return hashlib.sha256(read_interface(name).source.encode()).hexdigest()
-
-
 def library_file(name: str, variant: Variant, system: str) -> str:
     """Return the file name of a library; ``system`` as `platform.system` returns it."""
     return f"{name}-{variant.name}{'.dll' if system == 'Windows' else '.so'}"
@@ -179,23 +169,8 @@ def library_file(name: str, variant: Variant, system: str) -> str:
 
 def find_prebuilt(name: str) -> Path | None:
     """Return the quickest library for this processor, or None if there is no suitable one."""
-    path = PREBUILT_DIR / MANIFEST
-    if not path.is_file():
-        return None
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    if manifest["sources"].get(name) != source_hash(name):
-        log.info("the kernels in %s were built from other sources: not used", PREBUILT_DIR)
-        return None
-    for variant in _variants_here():
-        library = PREBUILT_DIR / library_file(name, variant, platform.system())
-        digest = manifest["libraries"].get(library.name)
-        if digest is None:
-            continue
-        if library.is_file() and hashlib.sha256(library.read_bytes()).hexdigest() == digest:
-            return library
-        log.warning("%s is missing or damaged: install elmokit again", library)
-        return None
-    return None
+    names = (library_file(name, variant, platform.system()) for variant in _variants_here())
+    return next((path for path in map(PREBUILT_DIR.joinpath, names) if path.is_file()), None)
 
 
 @functools.cache
@@ -256,22 +231,11 @@ def say_once(message: str, level: int = logging.INFO) -> None:
     log.log(level, message)
 
 
-def origin(name: str) -> str:
-    """Say what computes: prebuilt kernels, kernels compiled on this machine, or NumPy."""
-    library = load_library(name)
-    if library is None:
-        return "NumPy, without compiled kernels"
-    path = Path(library._name)
-    if path.parent == PREBUILT_DIR:
-        return f"prebuilt kernels ({path.stem.removeprefix(f'{name}-')})"
-    return "kernels compiled on this machine"
-
-
 def find_compiled(name: str) -> Path:
     """Return a library for this processor from the user's cache, compiled if it is not there."""
     compiler = _compiler()
     if compiler is None:
-        raise OSError("no C compiler found (cc, gcc, clang)")
+        raise OSError("no C compiler found (CC, or cc, gcc, clang)")
     directory = cache_dir("native")
     make_directory(directory)
     if (reason := why_untrusted(directory)) is not None:
@@ -280,41 +244,29 @@ def find_compiled(name: str) -> Path:
             "(chown, chmod go-w), or set XDG_CACHE_HOME to a directory of your own."
         )
     made_by = compiler, os.stat(compiler[0]).st_mtime, FLAGS, NATIVE_FLAGS, _processor()
-    depends_on = (read_interface(name).source, *made_by)
-    key = f"{name}-{_digest(repr(depends_on).encode())}"
-    for path in sorted(directory.resolve().glob(f"{key}-*.so")):
-        with suppress(FileNotFoundError):  # another process removed it meanwhile
-            reason = why_untrusted(path)
-            if reason is None and path.stem == f"{key}-{_digest(path.read_bytes())}":
-                return path
-            log.warning("%s: compiling it again", reason or f"{path} is damaged")
-            path.unlink()
+    depends_on = repr((read_interface(name).source, *made_by))
+    digest = hashlib.sha256(depends_on.encode()).hexdigest()[:20]
+    path = directory.resolve() / f"{name}-{digest}.so"
+    if path.exists():
+        if (reason := why_untrusted(path)) is None:
+            return path
+        log.warning("%s: compiling it again", reason)
+        path.unlink(missing_ok=True)
     log.info("compiling the kernels for this processor with %s", shlex.join(compiler))
-    # Its name is known only when it is compiled, and other processes may do the same.
     with scratch_directory("elmokit-kernels") as folder:
         _compile(name, compiler, folder / "library.so")
-        content = (folder / "library.so").read_bytes()
-    # the name tells the bytes: what is damaged later is found out before it is loaded
-    path = directory.resolve() / f"{key}-{_digest(content)}.so"
-    with atomic_file(path, mode=0o700) as temp_path:
-        temp_path.write_bytes(content)
+        # other processes may do the same
+        with atomic_file(path, mode=0o700) as temp_path:
+            temp_path.write_bytes((folder / "library.so").read_bytes())
     return path
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:20]
 
 
 def _compiler() -> tuple[str, ...] | None:
     """Return the C compiler: ``CC``, which may have arguments, or a usual one."""
-    wanted = os.environ.get("CC", "")
-    for command in (wanted, "cc", "gcc", "clang"):
-        words = shlex.split(command)
-        program = shutil.which(words[0]) if words else None
-        if program is not None:
-            return (program, *words[1:])
-        if words and command is wanted:
-            log.warning("CC=%s is not found: trying cc, gcc, clang", wanted)
+    wanted = shlex.split(os.environ.get("CC", ""))
+    for program, *options in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        if (path := shutil.which(program)) is not None:
+            return (path, *options)
     return None
 
 

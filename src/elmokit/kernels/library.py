@@ -8,7 +8,6 @@ import ctypes
 import functools
 import os
 import sys
-from collections.abc import Sequence
 from ctypes import Structure, byref, c_int64, c_void_p
 from pathlib import Path
 from typing import Any, Literal
@@ -20,16 +19,11 @@ from elmokit.kernels.build import Interface, load_library, read_interface
 Kind = Literal["fp32", "bf16", "int8"]
 """Type of the values of a packed matrix."""
 
-KINDS: dict[Kind, tuple[str, ...]] = {
-    "fp32": ("float32",), "bf16": ("bfloat16", "uint16"), "int8": ("int8",),
+_NUMPY_TYPES = {
+    "float": "float32", "int64_t": "int64", "int32_t": "int32", "uint8_t": "uint8",
 }  # fmt: skip
-"""The names that NumPy and PyTorch have for the values."""
-_NAMES_OF_C = {
-    "float": ("float32",), "int64_t": ("int64",), "int32_t": ("int32",), "uint8_t": ("uint8",),
-}  # fmt: skip
+"""By C type of a pointer's values; behind other pointers there may be any."""
 
-_TYPED: Any = object()
-"""Stands for the type that the field ``type`` names."""
 _wanted: int | None = None
 """A number of threads that PyTorch has not got yet, since it is not imported."""
 
@@ -89,7 +83,7 @@ def group_size(kind: Kind) -> int:
     return {"fp32": 1, "bf16": 2, "int8": 4}[kind]
 
 
-def address(values: Any, *, types: Sequence[str] | None = ("float32",)) -> int:
+def address(values: Any, *, dtype: str | None = "float32") -> int:
     """Return the address of a contiguous CPU array of a type (None: any); else `ValueError`."""
     if isinstance(values, np.ndarray):
         name, is_usable = values.dtype.name, values.flags.c_contiguous
@@ -98,10 +92,10 @@ def address(values: Any, *, types: Sequence[str] | None = ("float32",)) -> int:
         name = str(values.dtype).removeprefix("torch.")
         is_usable = values.is_cpu and values.is_contiguous()
         pointer = values.data_ptr()
-    if not is_usable or (types is not None and name not in types):
+    if not is_usable or dtype not in (None, name):
         raise ValueError(
-            f"The kernels take contiguous {' or '.join(types or ('arrays',))} on the CPU, got "
-            f"{name} of shape {tuple(values.shape)}."
+            f"The kernels take contiguous {dtype or 'arrays'} on the CPU, got {name} of shape "
+            f"{tuple(values.shape)}."
         )
     return pointer
 
@@ -117,14 +111,6 @@ class Library:
             function.argtypes, function.restype = (c_void_p, c_int64), None
             self._calls[name] = function, structure
         self.constants = interface.constants
-        self._names = {self.type_of(kind): names for kind, names in KINDS.items()}
-        self._pointed = {
-            structure: {
-                field: _TYPED if target == "void" else _NAMES_OF_C.get(target)
-                for field, target in targets.items()
-            }
-            for structure, targets in interface.pointed.items()
-        }
         self.vector_length = self._ask("vector_length")
         self.panel_width = self.constants["NV"] * self.vector_length
         """Columns of a panel of a packed matrix."""
@@ -150,8 +136,7 @@ class Library:
         """Build a structure; omitted fields are 0 or null.
 
         Fields are numbers, structures, arrays (kept alive by the caller), or unchecked addresses.
-        The field ``type`` gives the type behind a ``void`` pointer. Arrays of another type than
-        the field's are refused.
+        Arrays of another type than the field's are refused; ``void`` may be any.
         """
         return self._fill(self._interface.structures[name](), fields)
 
@@ -168,13 +153,10 @@ class Library:
         return (kind * len(items))(*items)
 
     def _fill(self, structure: Structure, fields: dict[str, Any]) -> Structure:
-        pointed = self._pointed[type(structure)]
+        pointed = self._interface.pointed[type(structure)]
         for name, value in fields.items():
             if hasattr(value, "dtype"):
-                types = pointed.get(name)
-                if types is _TYPED:
-                    types = self._names[fields["type"]]
-                value = address(value, types=types)
+                value = address(value, dtype=_NUMPY_TYPES.get(pointed.get(name, "")))
             setattr(structure, name, value)
         return structure
 

@@ -52,11 +52,6 @@ def check_is_list(sentences: object, *, name: str = "sentences") -> None:
         )
 
 
-def check_words(words: Iterable[object]) -> list[str]:
-    check_is_list(words, name="words")
-    return split_sentence(list(words), None, where="`words`")
-
-
 def split_sentence(
     sentence: object,
     tokenize: Tokenize | None,

@@ -2,8 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from elmokit.errors import FormatError, InputError, MissingExtraError, as_input_error
+from elmokit.errors import InputError, MissingExtraError, as_input_error
 from elmokit.files.atomic import check_target
 from elmokit.files.json_files import read_json
 from elmokit.weights.arrays import Storage
 from elmokit.weights.bilm_tf import StrPath, format_losses, read_original, write_bilm_tf
 from elmokit.weights.locate import CONFIG_NAME, OPTIONS_NAME, find_model
-from elmokit.weights.model_files import FILE_NAMES, VOCAB_NAME, WEIGHTS_NAME, check_replaceable
+from elmokit.weights.model_files import COPY_AGAIN, FILE_NAMES, VOCAB_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
 from elmokit.weights.readers.contents import MAX_DEPTH, Choices, files_below, kind_of
 from elmokit.weights.readers.original import is_softmax
@@ -38,8 +37,6 @@ SAMPLE_SENTENCES = (
 """Words joined by spaces: short, long, ASCII, other scripts, longer than a row, none."""
 SAMPLE_WORDS = 8
 """Words per sample sentence for models that read word ids."""
-_FILE_SUFFIXES = (".h5", ".hdf5", ".safetensors", ".bin", ".npz", ".pt", ".th", ".ckpt", ".gz")
-"""Suffixes of files, which would be odd names of folders."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,14 +115,9 @@ def convert(
     path, target = (Path(os.path.expanduser(given)) for given in (source, destination))
     if Path() in (path, target):  # "." has no name of its own
         path, target = path.absolute(), target.absolute()
-    if target.suffix.lower() in _FILE_SUFFIXES and not target.is_dir():
-        raise InputError(
-            f"{target} is the name of a file, but what is written is a folder of several. Give a "
-            "name without such an ending; only ONNX is one file (.onnx)."
-        )
     path, is_onnx = _model_of(path), target.suffix == ".onnx"
     files = {"options": options, "weights": weights, "vocab": vocab, "softmax": softmax}
-    if _may_be_model_dir(path):
+    if _is_model_dir(path):
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
         if is_onnx or dtype is not None:
             unused |= files
@@ -137,7 +129,7 @@ def convert(
             return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
         if dtype is None:
             return _to_original(path, target, files, compute, overwrite=overwrite)
-        _check_destination(path, target, (), overwrite=overwrite)
+        _check_destination(path, target, overwrite=overwrite)
         return _to_model_dir(read_bilm(path), target, dtype, compute, source=str(path))
     if is_onnx:
         raise InputError(
@@ -149,8 +141,7 @@ def convert(
         role = {"options": "options", "word list": "vocab", "JSON": None, "id list": None}
         if (option := role.get(kind, "weights")) is not None:
             files[option] = files[option] or path.name
-    folder = path if path.is_dir() else path.parent
-    _check_destination(folder, target, files.values(), overwrite=overwrite)
+    _check_destination(path if path.is_dir() else path.parent, target, overwrite=overwrite)
     paths = {
         key: None if value is None else Path(os.path.expanduser(value))
         for key, value in files.items()
@@ -179,24 +170,15 @@ def _model_of(path: Path) -> Path:
     return index if index.is_file() else path
 
 
-def _may_be_model_dir(path: Path) -> bool:
-    """Tell whether a path is a model directory, perhaps a damaged one."""
-    if not (path / CONFIG_NAME).exists() or (path / WEIGHTS_NAME).exists():
-        return (path / CONFIG_NAME).exists()
-    with suppress(FormatError):
-        return "model_type" in read_json(path / CONFIG_NAME, advice="")
-    return False
+def _is_model_dir(path: Path) -> bool:
+    config = path / CONFIG_NAME
+    return config.exists() and "model_type" in read_json(config, advice=COPY_AGAIN)
 
 
-def _check_destination(
-    source: Path, target: Path, files: Iterable[StrPath | None], *, overwrite: bool
-) -> None:
-    """Refuse to replace an input, or anything that is no model directory."""
-    named = [path for path in files if path is not None]
-    inputs = [Path(path) for path in (*named, *(source / path for path in named))]
-    inputs += source.iterdir()
-    for name in FILE_NAMES:
-        check_target(target / name, inputs=[p for p in inputs if not p.is_dir()], overwrite=True)
+def _check_destination(source: Path, target: Path, *, overwrite: bool) -> None:
+    """Refuse to replace the source, or anything that is no model directory."""
+    if target.resolve() == source.resolve():
+        raise InputError(f"{target} is the source: give another destination.")
     check_replaceable(target)
     if (target / CONFIG_NAME).exists() and not overwrite:
         raise FileExistsError(

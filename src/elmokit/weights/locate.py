@@ -53,15 +53,12 @@ class Kind:
             return path
         if is_packaged:
             return self.folder / name
-        place, other = "not there", ""
+        place = "not there"
         if (previous := previous_of(path)).exists():
             place += f"; a save was interrupted: the previous {self.noun} is {previous}, rename it"
-        for kind in (MODELS, TASK_RUNS):
-            if name in kind.names():
-                other = f" ({name} is a {kind.noun})"
         raise FileNotFoundError(
-            f"There is no {self.noun} {name!r}{other}. "
-            f"Looked for:\n  a directory {path.absolute()}: {place}\n"
+            f"There is no {self.noun} {name!r}. Looked for:\n"
+            f"  a directory {path.absolute()}: {place}\n"
             f"  a {self.noun} of this name in the package: it has {', '.join(self.names())}\n"
             f"Check the path; {self.advice}"
         )

@@ -1,11 +1,10 @@
-"""Vectors of sentences and spans: mean, maximum, SIF."""
+"""Vectors of sentences: mean, maximum, SIF."""
 
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
-from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -13,11 +12,6 @@ from ...builders.embedding_models import random_sentences, toy_model
 @pytest.fixture(scope="module")
 def plain():
     return Embedder(toy_model())
-
-
-@pytest.fixture(scope="module")
-def embedder():
-    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
@@ -97,52 +91,3 @@ def test_a_sentence_has_one_vector_whatever_its_company(layers):
     alone = [with_words.embed_sentences([s], pooling="sif", layers=layers)[0] for s in sentences]
     assert np.abs(together - np.array(alone)).max() < 1e-5
     assert not together[-1].any()
-
-
-TEXT = "I sat by the bank. It was “wide”,\nand the river\u200b ran on.\n\nWe left, naïve as ever."
-
-
-def span(part):
-    start = TEXT.index(part)
-    return start, start + len(part)
-
-
-@pytest.mark.parametrize("layers", ["all", "top", "average", 0])
-@pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_a_span_is_pooled_over_its_words_in_the_whole_text(embedder, layers, pooling):
-    words = embedder.tokenizer.tokenize(TEXT)
-    (vectors,) = embedder.embed([TEXT], layers=layers)
-    parts = {"bank": (4, 5), "I sat by the bank.": (0, 6), "“wide”,\nand": (8, 13)}
-    assert [words[first:last] for first, last in parts.values()] == [
-        ["bank"], ["I", "sat", "by", "the", "bank", "."], ['"', "wide", '"', ",", "and"]
-    ]  # fmt: skip
-    got = embedder.embed_spans(TEXT, map(span, parts), pooling=pooling, layers=layers)
-    of_words = embedder.embed_spans(words, parts.values(), pooling=pooling, layers=layers)
-    expected = [
-        getattr(vectors[..., first:last, :].astype(np.float64), pooling)(axis=-2)
-        for first, last in parts.values()
-    ]
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, expected, atol=1e-6)
-    np.testing.assert_array_equal(of_words, got)
-    alone = embedder.embed_sentences(["I sat by the bank."], pooling=pooling, layers=layers)
-    assert np.allclose(got[1], alone[0], atol=1e-6) == (layers == 0)  # context counts
-
-
-@pytest.mark.parametrize(
-    ("spans", "named"),
-    [
-        ([(0, 1), (5, 500)], rf"spans\[1\].* \[5, 500\).*{len(TEXT)} characters"),
-        ([(-3, 2)], r"spans\[0\].* \[-3, 2\)"),
-        ([(2, 2)], r"spans\[0\].* \[2, 2\)"),
-        ([(4, 2)], r"spans\[0\].* \[4, 2\)"),
-        ([(1, 2)], r"spans\[0\].* \[1, 2\).*no word"),
-    ],
-)
-def test_spans_outside_the_text_or_without_a_word_are_refused(embedder, spans, named):
-    with pytest.raises(ValueError, match=named):
-        embedder.embed_spans(TEXT, spans)
-    with pytest.raises(ValueError, match=r"spans\[0\].* \[1, 3\).* 2 words"):
-        embedder.embed_spans(["I", "sat"], [(1, 3)])
-    with pytest.raises(ValueError, match="pooling"):
-        embedder.embed_spans(TEXT, [(0, 1)], pooling="first")

@@ -1,7 +1,6 @@
 """Embedding files of other programs, hostile and damaged ones; all formats: contracts."""
 
 import json
-import os
 
 import h5py
 import numpy as np
@@ -72,7 +71,6 @@ FOREIGN = {
     "numbers that begin with zeros": (["000010", "000002"], [10, 2], [1, 0]),
     "sentences": (["He\tran\t$period$", "2010", "강 에"], None, [1, 0, 2]),
     "ids": (["sp|P12345|AB_X", "12345", "A.1-50"], None, [1, 2, 0]),
-    "numbers twice": (["01", "1"], None, [0, 1]),
     "numbers beyond all lines": (["12345678901234567890123"], None, [0]),
 }
 
@@ -106,17 +104,6 @@ def test_files_of_other_programs_are_read_by_their_keys(tmp_path, suffix, kind):
         assert "none" not in sentences
         with pytest.raises(KeyError, match=rf"a\{suffix}.*'none'"):
             sentences["none"]
-
-
-def test_a_file_that_changed_since_a_fork_is_refused(path, monkeypatch):
-    with open_vectors(path) as sentences:
-        next(underway := iter(sentences))
-        monkeypatch.setattr(os, "getpid", lambda: -1)  # as after a fork
-        np.testing.assert_array_equal(next(underway).vectors, VECTORS)
-        monkeypatch.setattr(os, "getpid", lambda: -2)
-        os.utime(path, (1, 1))
-        with pytest.raises(FormatError, match=r"a\.hdf5 was changed"):
-            sentences[0]
 
 
 @pytest.mark.parametrize("seed", [100573, 100587, 100733])

@@ -11,7 +11,6 @@ from ...builders.embedding_models import toy_model
 
 GLUED_TEXT = "I sat by the bank. The river is wide, isn't it? Dr. Kim went."
 GLUED = GLUED_TEXT.split()
-SPLIT_TEXT = "Mr. Kim of the U.S. sat by Dr. Lee , e.g. at 3. No. 4 ..."
 
 
 def messages(caplog):
@@ -29,16 +28,11 @@ LONG = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
 @pytest.mark.parametrize(
     ("tokenizer", "texts", "parts"),
     [
-        (
-            "simple:en",
-            [GLUED, ["by", "the", "river"]],
-            ("4 of 17 words", "'simple'", "'bank.' (bank .)"),
-        ),
-        ("whitespace", [GLUED_TEXT], ("'bank.'", "tokenized")),
+        ("simple:en", [GLUED] * 20, ("100 of 280 words", "'simple'", "'bank.'")),
         ("simple:en", [f"{LONG} {LONG} bank", ["a"]], ("2 of 4 so far", "14 bytes")),
         ("simple:en", [["I sat by"], ["the bank"]], ("list of strings", "'I sat by'")),
     ],
-    ids=["glued", "raw strings between white space", "cut", "sentences in the place of words"],
+    ids=["glued", "cut", "sentences in the place of words"],
 )
 def test_told_once_with_counts_and_an_example(tokenizer, texts, parts, caplog):
     embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name=tokenizer)))
@@ -54,14 +48,20 @@ def test_told_once_with_counts_and_an_example(tokenizer, texts, parts, caplog):
     [
         GLUED_TEXT,  # the tokenizer splits it
         ["I", "sat", "by", "the", "bank", "."],
-        # as the tokenizer would write it
-        SPLIT_TEXT.split(),
         [*GLUED, *(200 * ["river"])],  # rare enough to be part of the text
+        GLUED * 10,  # too few words
         [],
     ],
 )
 def test_words_as_in_training_are_not(embedder, caplog, sentence):
     embedder.embed([sentence])
+    assert messages(caplog) == []
+
+
+def test_abbreviations_of_the_vocabulary_are_not_glued(caplog):
+    vocab = WordVocab.build([(word, 9) for word in ("Mr.", "Kim", "sat")])
+    embedder = Embedder(PretrainedBiLM(toy_model().config, word_vocab=vocab))
+    embedder.embed([["Mr.", "Kim", "sat", "."]] * 60)
     assert messages(caplog) == []
 
 

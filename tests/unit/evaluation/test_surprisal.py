@@ -22,7 +22,6 @@ from ...builders.training_models import VOCAB, random_sentences, toy_model
 
 WAYS = ("forward", "backward", "mean")
 SENTENCES = [*random_sentences(23), [], ["river", "ship"]]
-ITEMS = [number // 4 for number in range(len(SENTENCES))]
 
 
 @torch.no_grad()
@@ -98,28 +97,6 @@ def test_two_to_the_mean_is_the_perplexity(kind, state, precision):
     assert (report.oov_rate, report.state) == (expected.oov_rate, state)
 
 
-@pytest.mark.usefixtures("together")
-def test_sentences_of_an_item_are_one_sequence_forward(model):
-    rows = list(surprisal(model, SENTENCES, items=ITEMS, state="reset", precision="fp32"))
-    expected = []
-    for item in range(ITEMS[-1] + 1):
-        sentences = [words for words, of in zip(SENTENCES, ITEMS, strict=True) if of == item]
-        sentences = [words for words in sentences if words]
-        stream = [word for words in sentences for word in ("<S>", *words)]
-        targets = [word for words in sentences for word in (*words, "</S>")]
-        logs = plain(model, stream[1:])[0].numpy() / -math.log(2)
-        expected += [
-            float(row[VOCAB.word_id(word) - 1]) for row, word in zip(logs, targets, strict=True)
-        ]
-    assert [row.forward for row in rows] == pytest.approx(expected, abs=1e-4)
-    alone = list(surprisal(model, SENTENCES, state="reset", precision="fp32"))
-    assert [row.backward for row in rows] == [row.backward for row in alone]
-    is_same = np.isclose([row.forward for row in rows], [row.forward for row in alone], atol=1e-4)
-    first = {item: ITEMS.index(item) for item in ITEMS}.values()
-    assert all(is_same[[row.sentence in first for row in rows]])
-    assert not all(is_same)
-
-
 def test_a_string_has_places_in_itself_and_a_list_has_none():
     model = toy_model(tokenizer=TokenizerConfig(name="simple"))
     text = "“The " + unicodedata.normalize("NFD", "강") + "” of… money"
@@ -153,7 +130,7 @@ def test_lines_of_a_file_have_their_numbers(tmp_path, model):
     [
         ({"top": -1}, ValueError), ({"top": len(VOCAB) + 1}, ValueError),
         ({"state": "carry"}, ValueError), ({"sentences": "the river"}, TypeError),
-        ({"unknown": "spelled"}, ValueError), ({"items": [0, 1]}, ValueError),
+        ({"unknown": "spelled"}, ValueError),
         ({"model": toy_model(vocab=None, softmax=None)}, ValueError),
     ],
 )  # fmt: skip

@@ -203,14 +203,3 @@ def test_rows_are_the_original_ones_without_boundaries():
     original = CharVocab(CharVocabConfig(normalization="none", truncation="byte"))
     expected = torch.from_numpy(original.encode(sentences, boundaries=False))
     assert torch.equal(batch_to_ids(sentences), expected.long())
-
-
-def test_words_that_our_models_normalize_are_warned_of_once(caplog):
-    elmo_module._warn.cache_clear()
-    batch_to_ids([["plain", "words"], ["배"]])
-    batch_to_ids([["e\u0301"]], char_vocab=CharVocab(CharVocabConfig()))
-    assert caplog.messages == []
-    for _ in range(2):
-        batch_to_ids([["a", "“b”"], ["e\u0301"]])
-    (message,) = caplog.messages
-    assert "elmo.encode(sentences)" in message

@@ -3,10 +3,8 @@ import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLMState
-from elmokit.embed.embedder import Embedder
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
-from elmokit.weights.locate import PACKAGED_MODELS
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -82,20 +80,3 @@ def test_layer_choices_are_slices_and_means_of_all(model):
     assert largest_difference(top, [array[-1] for array in everything]) == 0
     average = run_engine(model, sentences, layers="average").vectors
     assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
-
-
-NATURAL = (PACKAGED_MODELS.parent / "demo/en.txt").read_text(encoding="utf-8").split()[:350]
-
-
-@pytest.mark.parametrize(
-    ("words", "is_machine_like"),
-    [(["-"] * 120, True), (["the"] * 400, True), (NATURAL, False), (["-"] * 20, False)],
-    ids=["one sign", "one word", "natural", "short"],
-)
-def test_text_on_which_vectors_diverge_is_warned_of_once(caplog, words, is_machine_like):
-    embedder = Embedder.load("en")
-    for _ in range(2):
-        embedder.embed([NATURAL, words])
-    told = [r.getMessage() for r in caplog.records if r.name.endswith("inference.divergence")]
-    assert len(told) == is_machine_like
-    assert all(f"{len(words)} words" in message for message in told)

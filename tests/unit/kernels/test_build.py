@@ -1,8 +1,6 @@
 """Which libraries are loaded, compiled here or prebuilt: whole ones that nobody else wrote."""
 
 import ctypes
-import hashlib
-import json
 import os
 import platform
 import re
@@ -20,16 +18,11 @@ from elmokit.kernels.build import (
     find_compiled,
     library_file,
     load_library,
-    origin,
 )
 
 needs_compiler = pytest.mark.skipif(build._compiler() is None, reason="no C compiler here")
 pytestmark = pytest.mark.usefixtures("small_libraries")
 
-DAMAGES = {
-    "cut": lambda content: content[: len(content) // 2],
-    "one bit": lambda content: content[:9000] + bytes([content[9000] ^ 1]) + content[9001:],
-}
 PLAIN = Variant("plain", "any", "")
 QUICK = Variant("quick", "any", "", frozenset({"quick"}))
 
@@ -59,18 +52,6 @@ def test_a_library_is_compiled_once_and_is_private_whatever_the_umask(monkeypatc
     load_library.cache_clear()
     monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
     assert load_library("inference") is not None
-
-
-@needs_compiler
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
-def test_a_damaged_library_is_never_loaded_but_made_once_more(caplog, damage):
-    path = find_compiled("inference")
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
-    assert load_library("inference") is not None
-    assert f"{path} is damaged: compiling it again" in caplog.text
-    assert list(path.parent.iterdir()) == [path]
-    assert path.read_bytes() == whole
 
 
 @needs_compiler
@@ -137,9 +118,6 @@ def prebuilt(small_libraries, tmp_path, monkeypatch):
     made = find_compiled("inference")
     for variant in (QUICK, PLAIN):
         shutil.copy(made, path / library_file("inference", variant, platform.system()))
-    digests = {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in path.iterdir()}
-    content = {"sources": {"inference": build.source_hash("inference")}, "libraries": digests}
-    (path / build.MANIFEST).write_text(json.dumps(content))
     yield path
     build._variants_here.cache_clear()
 
@@ -150,22 +128,12 @@ def prebuilt(small_libraries, tmp_path, monkeypatch):
     ("instructions", "name"), [({"plain"}, "plain"), ({"plain", "quick"}, "quick")]
 )
 def test_the_quickest_that_this_processor_can_run_is_taken_without_a_compiler(
-    instructions, name, monkeypatch
+    instructions, name, monkeypatch, opened
 ):
     monkeypatch.setattr(build, "_compiler", lambda: None)
     monkeypatch.setattr(build, "_instructions", lambda: frozenset(instructions))
     assert load_library("inference") is not None
-    assert origin("inference") == f"prebuilt kernels ({name})"
-
-
-@needs_compiler
-@pytest.mark.parametrize("damage", ["cut", "missing"])
-def test_a_damaged_prebuilt_library_is_never_opened(prebuilt, damage, opened, caplog):
-    path = prebuilt / library_file("inference", PLAIN, platform.system())
-    path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:5000])
-    assert load_library("inference") is not None
-    assert str(path) in caplog.text
-    assert str(path) not in opened
+    assert opened[-1].endswith(f"prebuilt/inference-{name}.so")
 
 
 def test_a_variant_asks_for_all_that_a_slower_one_needs():

@@ -1,4 +1,4 @@
-"""`elmokit embed`, `merge` and `bench`: contextual vectors in files, shards of them, speed."""
+"""`elmokit embed` and `merge`: contextual vectors in files, and shards of them."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -34,7 +34,6 @@ def embed(
     ] = "elmokit",
     state: str = "reset",
     shard: Annotated[str | None, typer.Option(metavar="i/N")] = None,
-    id_field: Annotated[str | None, typer.Option("--id-field", "--id", metavar="NAME")] = None,
     text_field: options.TextFieldOption = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -51,9 +50,8 @@ def embed(
 
     Each line or record of TEXT is read as one sentence, even if it is a paragraph; its key is its
     number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
-    letter by letter, and ids are the keys. Lines are streamed, so memory use does not depend on
-    their number (ids are kept in memory). Finished sentences are kept in OUT.parts until OUT is
-    complete.
+    letter by letter. Lines are streamed, so memory use does not depend on their number. Finished
+    sentences are kept in OUT.parts until OUT is complete.
 
     Args:
         engine: Where workers run: local (this machine) or ray (a Ray cluster).
@@ -67,8 +65,6 @@ def embed(
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
         shard: Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.
-        id_field: Field or column with the key of each sentence in OUT; FASTA files have ids of
-            their own. Default: the number of the line or record.
         resume: Continue an interrupted job, or start one.
         overwrite: Replace OUT and discard an unfinished job.
         workers: With --engine ray: number of workers; default: 2.
@@ -83,7 +79,7 @@ def embed(
         layers=None if layers is None else options.layers_of(layers), pooling=pooling, state=state,
         dtype=dtype, file_format=format_,
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
-        id_field=id_field, text_field=text_field, resume=resume, overwrite=overwrite,
+        text_field=text_field, resume=resume, overwrite=overwrite,
     )  # fmt: skip
     exclude = [] if as_address(output) else output_paths(output)
     files, on_ray = find_files(texts, exclude=exclude), engine == "ray"
@@ -163,36 +159,4 @@ def merge(
         f"output      {report.output}, from {counted(report.shards, 'shard')}",
         f"sentences   {report.sentences:,}",
         f"words       {report.words:,}",
-    ])  # fmt: skip
-
-
-def bench(
-    model: options.ModelArgument,
-    text: Annotated[list[Path] | None, typer.Argument(metavar="TEXT")] = None,
-    *,
-    seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
-    tokenizer: str | None = None,
-    threads: options.ThreadsOption = None,
-) -> Result:
-    """Measure embedding speed on this CPU.
-
-    Args:
-        text: Text of the kind to embed, read in part; default: demo text.
-        seconds: Duration of each of the six measurements.
-    """
-    from elmokit.embed.bench import bench as measure
-
-    with progress_bar("measuring", total=6) as show:
-        report = measure(
-            model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
-        )
-    speeds = [
-        f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
-        for speed in report.speeds
-    ]
-    return Result(report, [
-        f"{'precision':10} {'sentences':>9} {'tokens/s':>10}",
-        *speeds,
-        f"CPU threads: {report.threads}; computed by {report.computed_by}",
-        "`embed` is faster than this on text whose words repeat.",
     ])  # fmt: skip

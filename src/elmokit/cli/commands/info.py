@@ -24,7 +24,7 @@ def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     Args:
         paths: Model (directory, or en or ko), task run (directory, or the name of a packaged
             tagger), experiment, shards, vocabulary, embedding file, word vectors, table of
-            surprisal or of occurrences, exported model (directory, HDF5, ONNX) or explorer page.
+            surprisal, exported model (directory, HDF5, ONNX) or explorer page.
     """
     from elmokit.cli.descriptions import describe
 

@@ -41,8 +41,7 @@ def pairs(
 
     FILE has JSON lines with sentence_good and sentence_bad, as BLiMP has them, or is a table with
     these columns (.csv, or separated by tabs). Accuracies are forward, backward and summed, in
-    percent with 95 % intervals; a tie counts as half. A .json FILE is a suite of SyntaxGym, with
-    regions and formulas: the share of its items for which a formula holds.
+    percent with 95 % intervals; a tie counts as half.
 
     Args:
         compare: Another model on the same pairs, with a paired test; repeatable.
@@ -58,14 +57,6 @@ def pairs(
     from elmokit.weights.model_files import models_over_training
 
     check_output(output, inputs=file, overwrite=overwrite)
-    if any(_is_suite(path, good) for path in file):
-        others = compare or kept or by or output or (good, bad) != _COLUMNS
-        if others or not all(_is_suite(path, good) for path in file):
-            raise InputError(
-                "Suites (.json) are scored by themselves: --compare, --kept, --by, --good, --bad "
-                "and -o are for pairs."
-            )
-        return _suites(model, file, state=state, precision=precision, unknown=unknown)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
     curve = models_over_training(model) if kept else {model: 0}
@@ -121,31 +112,6 @@ def pairs(
     ]
     scored = {"models": figures, "comparisons": comparisons}
     return Result(scored | ({"words_read": curve} if kept else {}) | {"metadata": metadata}, lines)
-
-
-def _is_suite(path: Path, good: str) -> bool:
-    """Tell whether a file is a suite; a ``.json`` file may also have pairs, one a line."""
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return good not in file.readline()
-
-
-def _suites(model: str, files: list[Path], **scoring: str) -> Result:
-    """Score suites with regions and formulas."""
-    from elmokit.evaluation.suites import Suite
-    from elmokit.weights.stored_bilm import read_bilm
-
-    suites = [Suite(path) for path in files]
-    opened = read_bilm(model)
-    figures = {str(suite.path): suite.score(opened, **scoring) for suite in suites}
-    lines = []
-    for name, rows in figures.items():
-        lines.append(f"{name}: {rows[0].items:,} items")
-        for row in rows:
-            shares = (f"{way} {_share(part)}" for way, part in row.readings.items())
-            lines.append(f"{row.prediction}\n    {', '.join(shares)}")
-    return Result({"suites": figures, "metadata": opened.metadata()}, lines)
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:

@@ -33,7 +33,7 @@ def reading(
     punctuation: Literal["with-word", "drop"] = "with-word",
     final: bool = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    state: Literal["warm", "reset", "carry"] = "warm",
+    state: Literal["warm", "reset"] = "warm",
     unknown: str = "auto",
     precision: str = "auto",
     overwrite: bool = False,
@@ -62,8 +62,7 @@ def reading(
         punctuation: Whether surprisals of punctuation marks count with their word.
         final: Keep the last words of sentences.
         output: Write the words with all predictors, separated by tabs, for R.
-        state: LSTM state before each sentence: warm (as in training), reset (zeros), or carry
-            (forward, from the sentence before it in its item, the first from warm; backward, warm).
+        state: LSTM state before each sentence: warm (as in training) or reset (zeros).
         precision: fp32, bf16 or auto, as for `elmokit perplexity`.
     """
     from elmokit.evaluation.reading import ReadingOptions, reading_gains

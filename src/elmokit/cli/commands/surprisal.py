@@ -28,7 +28,6 @@ def surprisal(
     state: str = "warm",
     unknown: str = "auto",
     text_field: options.TextFieldOption = None,
-    item: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
     overwrite: bool = False,
     device: str = "auto",
     threads: options.ThreadsOption = None,
@@ -42,16 +41,12 @@ def surprisal(
     of the line), is_unknown (outside the vocabulary), spelling (what its spelling adds to the
     surprisals of <UNK>), then forward, backward, mean (-log2 p), ranks and entropies. The
     perplexity, on stderr, is 2 raised to the mean of a column without spellings, as `elmokit
-    perplexity` has it. The other columns of .csv and .tsv files stand before these, if
-    --column does not give a number.
+    perplexity` has it.
 
     Args:
         words: typed: a row per word between spaces, with the sum over its tokens and the entropies
             before its first token; no sentence ends.
         punctuation: Of typed words, whether surprisals of punctuation marks count with their word.
-        item: Column of a table that has a typed word per row (--column names that of the words):
-            rows with the same item are its text, in their order, cut after full stops, question
-            and exclamation marks. Every row of the table comes out with its surprisal.
         output: Write .tsv, .jsonl or .parquet.
         top: Also show the K most likely words.
         json: Print a JSON object per row; with -o the perplexity as one object.
@@ -60,27 +55,17 @@ def surprisal(
     from elmokit.evaluation import surprisal_files as files
     from elmokit.evaluation.perplexity import warn_of_unknown
     from elmokit.evaluation.surprisal import TypedLines, surprisal_of_lines
-    from elmokit.evaluation.tables import TABLE_SUFFIXES, TableText
     from elmokit.evaluation.text_scorer import open_scorer
-    from elmokit.files.sources import find_files, plain_suffix
+    from elmokit.files.sources import find_files
 
     if output is not None:
         files.check_format(output)
     check_output(output, inputs=find_files(text) if text else (), overwrite=overwrite)
     if words == "typed" and top:
         raise InputError("--top is for tokens: a typed word may have several. Leave it out.")
-    read, table = ReadReport(), None
-    is_table = bool(text) and all(plain_suffix(path) in TABLE_SUFFIXES for path in text or ())
-    if is_table and not (text_field or "").isdecimal():
-        table = TableText(text or (), text_field or "text", item)
-    if item is not None and (words != "typed" or table is None):
-        raise InputError("--item is for a .csv or .tsv, with --column and --words typed.")
-    lines = (
-        options.text_lines(text, given, read, text_field=text_field)
-        if table is None else table.lines()
-    )  # fmt: skip
-    own_columns = files.TYPED_COLUMNS if words == "typed" else files.columns_of(top=top)
-    columns = own_columns if table is None else table.check(own_columns)
+    read = ReadReport()
+    lines = options.text_lines(text, given, read, text_field=text_field)
+    columns = files.TYPED_COLUMNS if words == "typed" else files.columns_of(top=top)
     scorer, splitter = open_scorer(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top,
         unknown=unknown,
@@ -93,8 +78,6 @@ def surprisal(
     if not first:
         scored.report()  # raises
     rows = itertools.chain(first, rows)
-    if table is not None:
-        rows = table.joined(rows, own_columns)
     metadata = scorer.metadata(tokenizer=splitter)
     if output is not None:
         files.write_surprisal(rows, output, metadata, columns)

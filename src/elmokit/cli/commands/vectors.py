@@ -97,7 +97,6 @@ def distil(
     min_count: Annotated[int, typer.Option(min=1)] = 5,
     max_words: Annotated[int, typer.Option(min=2)] = 100_000,
     remove: Annotated[int | None, typer.Option(min=0)] = None,
-    format_: Annotated[str, typer.Option("--format")] = "word2vec",
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
 ) -> Result:
@@ -113,15 +112,14 @@ def distil(
             or warm (one fixed state).
         max_words: Most words with a vector, the most frequent ones.
         remove: Remove so many leading components instead of whitening.
-        format_: Form of text: word2vec (a first line of counts) or glove (none).
     """
     from elmokit.embed.distil import distil as make
 
     with progress_bar("embedding") as update:
         report = make(
             model, corpus, output, layers=options.layers_of(layers), state=state,
-            min_count=min_count, max_words=max_words, remove=remove, file_format=format_,
-            overwrite=overwrite, on_progress=lambda done, total: update(done, total=total),
+            min_count=min_count, max_words=max_words, remove=remove, overwrite=overwrite,
+            on_progress=lambda done, total: update(done, total=total),
         )  # fmt: skip
     return Result(report, [
         f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions",

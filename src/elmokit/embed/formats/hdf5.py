@@ -15,12 +15,10 @@ import h5py
 import numpy as np
 
 from elmokit.embed.formats.rows import (
-    LINES_KEY,
     TOKENS_KEY,
     ArrayReader,
     Row,
     Sentence,
-    check_key,
     tokens_from_json,
 )
 from elmokit.errors import FormatError
@@ -45,21 +43,14 @@ class Writer:
         cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
         self._file.id.set_mdc_config(cache)
         self._file.attrs[METADATA_KEY] = json.dumps(metadata)
-        self._texts: dict[str, dict[str, Any]] = {}
-        """Tables that are written as texts at the end."""
-        if metadata["format"] == "allennlp":
-            self._texts[TEXTS_KEY] = {}
-        if "keys" in metadata:
-            self._texts[LINES_KEY] = {}
+        self._texts: dict[str, str] | None = {} if metadata["format"] == "allennlp" else None
 
     def write(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            if LINES_KEY in self._texts:
-                check_key(row.key, is_path=True)
-                self._texts[LINES_KEY][row.key] = row.line_number
-            if TEXTS_KEY in self._texts and row.text is not None:
-                self._texts[TEXTS_KEY][row.text.strip()] = row.key  # the last of equal lines counts
-            dataset = self._file.create_dataset(row.key, data=row.vectors)
+            key = str(row.line_number)
+            if self._texts is not None and row.text is not None:
+                self._texts[row.text.strip()] = key  # the last of equal lines counts
+            dataset = self._file.create_dataset(key, data=row.vectors)
             # an attribute holds at most 64 kB, so long lists of words have several
             text = row.tokens_json() or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
@@ -69,9 +60,9 @@ class Writer:
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
 
     def close(self) -> None:
-        for name, table in self._texts.items():
-            dataset = self._file.create_dataset(name, (1,), dtype=h5py.string_dtype("utf-8"))
-            dataset[0] = json.dumps(table)
+        if self._texts is not None:
+            dataset = self._file.create_dataset(TEXTS_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
+            dataset[0] = json.dumps(self._texts)
         self._file.close()
 
 
@@ -81,8 +72,7 @@ class Reader(ArrayReader):
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_hdf5(path))
-            names = [name for name in self._file.names() if name not in (TEXTS_KEY, LINES_KEY)]
-            super().__init__(names, self._file.text(LINES_KEY), self._is_vectors)
+            super().__init__(self._file.names(), self._is_vectors)
             self._opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:

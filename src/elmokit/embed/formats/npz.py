@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.formats.rows import (
-    LINES_KEY,
     READ_ADVICE,
     TOKENS_KEY,
     ArrayReader,
@@ -33,19 +32,14 @@ class Writer:
     def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
         self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
         self._add(METADATA_KEY, np.array(json.dumps(metadata)))
-        self._lines: dict[str, int] | None = {} if "keys" in metadata else None
 
     def write(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            if self._lines is not None:
-                self._lines[row.key] = row.line_number
-            self._add(row.key, row.vectors)
+            self._add(str(row.line_number), row.vectors)
             if (tokens := row.tokens_json()) is not None:
-                self._add(_WORDS + row.key, np.array(tokens.decode()))
+                self._add(f"{_WORDS}{row.line_number}", np.array(tokens.decode()))
 
     def close(self) -> None:
-        if self._lines:
-            self._add(LINES_KEY, np.array(json.dumps(self._lines)))
         self._file.close()
 
     def _add(self, name: str, array: np.ndarray) -> None:
@@ -59,11 +53,8 @@ class Reader(ArrayReader):
     def __init__(self, path: Path) -> None:
         with ExitStack() as stack:
             self._file = stack.enter_context(open_archive(path, advice=READ_ADVICE))
-            others = (METADATA_KEY, LINES_KEY)
-            names = [n for n in self._file if n not in others and not n.startswith(_WORDS)]
-            has_lines = LINES_KEY in self._file and METADATA_KEY in self._file
-            lines = self._file[LINES_KEY].item() if has_lines else None
-            super().__init__(names, lines, self._is_vectors)
+            names = [name for name in self._file if not name.startswith(_WORDS)]
+            super().__init__(names, self._is_vectors)
             self._opened = stack.pop_all()
 
     def sentence(self, name: str) -> Sentence:

@@ -1,6 +1,6 @@
 """Parquet: a row per sentence with ``id``, ``tokens`` and a column per layer. Needs pyarrow.
 
-The ``id`` is the line number; texts with ids of their own have these in the column ``key``.
+The ``id`` is the line number.
 
 A layer is a list (words) of fixed-size lists (dimensions), or of pooled sentences one such list.
 The columns are ``layer_0``, … or only ``top``, ``average`` or ``layer_k``. The schema holds the
@@ -26,7 +26,7 @@ except ImportError as error:
     raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
-_KEY, _TOKENS = "key", f"{TOKENS_KEY}."
+_TOKENS = f"{TOKENS_KEY}."
 
 
 def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
@@ -36,8 +36,6 @@ def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
     vector = pa.list_(value, metadata["dim"])
     layer = vector if metadata.get("pool") is not None else pa.list_(vector)
     fields = [("id", pa.int64()), (TOKENS_KEY, pa.list_(pa.string()))]
-    if "keys" in metadata:
-        fields.insert(1, (_KEY, pa.string()))
     fields += [(f"layer_{k}" if isinstance(k, int) else k, layer) for k in numbers]
     return pa.schema(fields, metadata={METADATA_KEY: json.dumps(metadata)})
 
@@ -45,7 +43,6 @@ def schema_of(metadata: Mapping[str, Any]) -> pa.Schema:
 def record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
     columns: dict[str, Any] = {
         "id": pa.array([row.line_number for row in rows], pa.int64()),
-        _KEY: pa.array([row.key for row in rows], pa.string()),
         TOKENS_KEY: pa.array([_encoded(row.tokens) for row in rows], pa.list_(pa.binary())),
     }
     layers = [field for field in schema if field.name not in columns]
@@ -96,7 +93,7 @@ class Reader:
         self._file = parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
         columns = [self._file.schema.column(k) for k in range(len(self._file.schema))]
         texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        if others := [name for name in texts if name != _KEY and not name.startswith(_TOKENS)]:
+        if others := [name for name in texts if not name.startswith(_TOKENS)]:
             raise ValueError(f"the column {others[0]} holds no numbers")
         if texts:
             self._file.close()
@@ -109,12 +106,10 @@ class Reader:
         check_growth(path, sum(sizes), path.stat().st_size)
         ids = [self._file.read_row_group(k, columns=["id"]).column(0) for k in groups]
         self.indices = np.concatenate([np.zeros(0, np.int64), *(np.asarray(part) for part in ids)])
-        keyed = groups if _KEY in self._file.schema_arrow.names else ()
-        keys = [self._file.read_row_group(k, columns=[_KEY]).column(0).to_pylist() for k in keyed]
-        self.names = [key for group in keys for key in group] if keyed else None
+        self.names = None  # line numbers are the keys
         self._ends = np.cumsum([len(part) for part in ids])
         self._layers = [
-            name for name in self._file.schema_arrow.names if name not in ("id", _KEY, TOKENS_KEY)
+            name for name in self._file.schema_arrow.names if name not in ("id", TOKENS_KEY)
         ]
         self._group: tuple[int, Any] | None = None
 

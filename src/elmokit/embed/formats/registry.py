@@ -107,7 +107,7 @@ def write_embeddings(
 ) -> None:
     """Write a whole embedding file, replacing ``path``; after an error it is unusable.
 
-    In ``metadata``, ``format``, ``keys``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and
+    In ``metadata``, ``format``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and
     ``pool`` set the layout of some formats. ``num_bytes`` is the approximate size of the file.
     """
     writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)

@@ -7,13 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elmokit.errors import InputError, shown
-from elmokit.weights.card import METADATA_KEY
-
 TOKENS_KEY = "tokens"
 """Name under which files hold the words of a sentence, as JSON where there are no lists."""
-LINES_KEY = "line_numbers"
-"""Name under which files whose keys are ids hold JSON: the line number of each id."""
 READ_ADVICE = "Embed the text again, or fetch the file again."
 """How errors about a damaged file end."""
 
@@ -26,8 +21,6 @@ class Row(NamedTuple):
 
     line_number: int
     """In the input, from 0."""
-    key: str
-    """Its id, or the number of its line."""
     text: str | None
     """The line as it was read; None where that is not known."""
     tokens: list[str] | None
@@ -49,53 +42,30 @@ def tokens_from_json(data: bytes | str) -> list[str]:
     return tokens
 
 
-def check_key(key: str, *, is_path: bool, where: str = "") -> None:
-    """Raise `InputError` for an id that cannot name an array; ``is_path``: ``/`` makes groups."""
-    reserved = (LINES_KEY, METADATA_KEY, f"{TOKENS_KEY}/")
-    if key.startswith(reserved) or (is_path and ("/" in key or key == ".")):
-        raise InputError(
-            f"{where}the id {shown(key)} cannot be a name in this kind of file"
-            f"{': HDF5 makes groups of names with `/`; use .npz or .parquet' if is_path else ''}."
-        )
-
-
 class ArrayReader:
     """Reads sentences that are arrays under a name each.
 
     Args:
         names: Those that may be arrays of sentences. Other programs use the numbers of lines, also
             with zeros in front, or keys, such as ids or the sentences themselves.
-        lines: JSON of `LINES_KEY`, if the file has it.
-        is_vectors: Asked about names that stand among numbers.
+        is_vectors: Asked about names that are no numbers: other arrays are passed over.
     """
 
     _opened: ExitStack
     """Set by the format; `close` closes it."""
 
-    def __init__(
-        self, names: list[str], lines: str | None, is_vectors: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, names: list[str], is_vectors: Callable[[str], bool]) -> None:
+        names = [name for name in names if _is_number(name) or is_vectors(name)]
         self.names: list[str] | None = names
         """Keys of the sentences; None if they are their line numbers."""
         self.indices = np.arange(len(names))
         """Line numbers, rising."""
-        if lines is not None:
-            line_of = json.loads(lines)
-            if set(line_of) != set(names) or not all(type(k) is int for k in line_of.values()):
-                raise ValueError(f"`{LINES_KEY}` does not fit the sentences")
-            self.names = sorted(line_of, key=line_of.__getitem__)
-            self.indices = np.array([line_of[key] for key in self.names], dtype=np.int64)
-            return
-        if any(map(_is_number, names)):
-            names = [name for name in names if _is_number(name) or is_vectors(name)]
-            self.names, self.indices = names, np.arange(len(names))
         if all(map(_is_number, names)):
             numbers = np.fromiter(map(int, names), dtype=np.int64, count=len(names))
-            order = np.argsort(numbers)
-            if (np.diff(numbers[order]) > 0).all():
-                is_plain = all(str(int(name)) == name for name in names)
-                self.names = None if is_plain else [names[k] for k in order]
-                self.indices = numbers[order]
+            order = np.argsort(numbers, kind="stable")
+            is_plain = all(str(int(name)) == name for name in names)
+            self.names = None if is_plain else [names[k] for k in order]
+            self.indices = numbers[order]
 
     def sentence(self, name: str) -> Sentence:
         raise NotImplementedError

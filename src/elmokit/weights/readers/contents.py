@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,17 +20,15 @@ from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
 from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
-    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "unreadable JSON", "id list",
-    "word list", "archive", "Git LFS pointer", "other",
+    "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
+    "Git LFS pointer", "other",
 ]  # fmt: skip
-"""``options``: JSON with the table ``lstm``. ``unreadable JSON``: a file named ``.json``, or text
-that begins like an object, that cannot be read as one. ``id list``: lines of text, a tab and a
-number. ``word list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
+"""``options``: JSON with the table ``lstm``. ``JSON``: any other file named ``.json``, or text that
+begins like an object, readable or not. ``id list``: lines of text, a tab and a number. ``word
+list``: text with a line ``<S>`` or ``</S>`` in its first 64 kB."""
 
 MAX_FILES, MAX_DEPTH = 2_000, 4
 """Bounds of a folder that is said to be a model."""
-MAX_NESTED = 2
-"""Archives inside each other that are unpacked."""
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _LEGACY_TORCH_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 """A pickle of the number with which the older format of ``torch.save`` begins."""
@@ -108,7 +106,7 @@ class Contents:
 
     def all_settings(self) -> dict[Path, dict[str, Any]]:
         """Return the tables of all JSON files; one that cannot be read is refused."""
-        return {path: settings(path) for path in self.of("JSON", "unreadable JSON")}
+        return {path: settings(path) for path in self.of("JSON")}
 
     def vocabulary(self) -> Path | None:
         """Return the vocabulary that was given, ``vocab.txt``, or the only word list, if any.
@@ -139,44 +137,29 @@ def settings(path: Path) -> dict[str, Any]:
 def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[Contents]:
     """Find out what the files of a folder, or of an archive, are.
 
-    A file stands for its folder, without the folders in it; archives, also inside each other, are
-    unpacked in ``scratch`` for the time.
+    A file stands for its folder, without the folders in it; an archive is unpacked in ``scratch``
+    for the time.
     """
-    with ExitStack() as stack:
-        folder, kinds, archive = source, {}, None
-        if source.is_dir():
-            kinds = _kinds(source, MAX_DEPTH)
-            archive = _only_archive(kinds)
-        elif kind_of(source) == "archive":
-            archive = source
-        else:  # only what is beside it: folders of downloads hold many things
-            folder, kinds = source.parent, _kinds(source.parent, 0)
-        num_bytes = (archive or source).stat().st_size  # of the outermost archive
-        for _ in range(MAX_NESTED):
-            if archive is None:
-                break
-            scratch.mkdir(parents=True, exist_ok=True)
-            folder = stack.enter_context(temporary_directory(scratch, "unpacked"))
-            unpack(archive, folder, archive_bytes=num_bytes)
-            kinds = _kinds(folder, MAX_DEPTH)
-            archive = _only_archive(kinds)
+    if source.is_dir():
+        yield Contents(folder=source, kinds=_kinds(source, MAX_DEPTH), choices=choices)
+        return
+    if (
+        kind_of(source) != "archive"
+    ):  # only what is beside it: folders of downloads hold many things
+        yield Contents(folder=source.parent, kinds=_kinds(source.parent, 0), choices=choices)
+        return
+    scratch.mkdir(parents=True, exist_ok=True)
+    with temporary_directory(scratch, "unpacked") as folder:
+        unpack(source, folder, archive_bytes=source.stat().st_size)
         try:
-            yield Contents(folder=folder, kinds=kinds, choices=choices)
+            yield Contents(folder=folder, kinds=_kinds(folder, MAX_DEPTH), choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:
-            if folder in (source, source.parent):
-                raise
             # the user knows the archive, not the folder that it was unpacked to
             raise type(error)(str(error).replace(str(folder), str(source))) from error
 
 
 def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
     return {path: kind_of(path) for path in files_below(folder, max_depth)}
-
-
-def _only_archive(kinds: dict[Path, FileKind]) -> Path | None:
-    """Return the archive in a folder that holds nothing else of use."""
-    usable = [path for path, kind in kinds.items() if kind != "other"]
-    return usable[0] if len(usable) == 1 and kinds[usable[0]] == "archive" else None
 
 
 def files_below(folder: Path, max_depth: int) -> list[Path]:
@@ -215,7 +198,7 @@ def kind_of(path: Path) -> FileKind:
     try:
         refuse_lfs_pointer(path, head)
     except FormatError:  # whoever needs the file refuses it
-        return "unreadable JSON" if path.suffix.lower() == ".json" else "Git LFS pointer"
+        return "JSON" if path.suffix.lower() == ".json" else "Git LFS pointer"
     if path.suffix.lower() in COMPRESSIONS:
         with suppress(FormatError, MissingExtraError):  # no text, or left to its reader
             if (kind := _text_kind(path, next(read_pieces(path), b""))) != "other":
@@ -234,7 +217,7 @@ def _text_kind(path: Path, head: bytes) -> FileKind:
         try:
             return "options" if isinstance(settings(path).get("lstm"), dict) else "JSON"
         except FormatError:
-            return "other" if is_records else "unreadable JSON"
+            return "other" if is_records else "JSON"
     if _ID_LINE.match(text):
         return "id list"
     return "word list" if _BOUNDARIES.search(text) else "other"
