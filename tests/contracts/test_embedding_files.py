@@ -265,7 +265,6 @@ def test_allennlp_files_map_sentences_to_indices(embedder, tmp_path):
     assert index_of[("the river " * 9).strip()] == "4"
 
 
-FASTA = ">sp|P1|A_1 of a river\nMKTAY\nIAK QR\n\n>10 ten\nGG*\n>2\n"
 SEQUENCES = {"sp|P1|A_1": list("MKTAYIAKQR"), "10": list("GG*"), "2": []}
 TEXTS = {key: " ".join(words) for key, words in SEQUENCES.items()}
 
@@ -275,9 +274,7 @@ def rows(form):
 
 
 TABLES = {
-    ".fasta": (FASTA, {}),
-    ".fa.gz": (FASTA, {}),
-    ".tsv": ("name\ttext\n" + rows("{}\t{}\n"), {"id_field": "name"}),
+    ".tsv.gz": ("name\ttext\n" + rows("{}\t{}\n"), {"id_field": "name"}),
     ".csv": ("n,text\n" + rows('{},"{}"\n'), {"id_field": "n"}),
     ".jsonl": (rows('{{"n": "{}", "s": "{}"}}\n'), {"id_field": "n", "text_field": "s"}),
 }
@@ -304,18 +301,19 @@ def test_ids_are_the_keys_in_every_format(ending, kind, embedder, tmp_path):
         for key, words in SEQUENCES.items():
             assert sentences[key].tokens == words
             np.testing.assert_array_equal(sentences[key].vectors, embedder.embed([words])[0])
-        assert sentences.metadata["keys"] == (fields.get("id_field") or "FASTA")
+        assert sentences.metadata["keys"] == fields["id_field"]
 
 
 @with_ids
 def test_interrupted_and_merged_shards_keep_their_ids(kind, embedder, tmp_path, monkeypatch):
-    text, suffix = write(tmp_path / "a.fasta", FASTA), kind[0]
+    content, fields = TABLES[".csv"]
+    text, suffix = write(tmp_path / "a.csv", content), kind[0]
     shards = [tmp_path / f"{k}{suffix}" for k in range(2)]
     monkeypatch.setattr(job, "PART_SENTENCES", 1)
     for k, shard in enumerate(shards):
         with pytest.raises(Killed):
-            embed_files(embedder, text, shard, shard=(k, 2), on_progress=kill)
-        report = embed_files(embedder, text, shard, shard=(k, 2), resume=True)
+            embed_files(embedder, text, shard, shard=(k, 2), on_progress=kill, **fields)
+        report = embed_files(embedder, text, shard, shard=(k, 2), resume=True, **fields)
         assert report.resumed_sentences >= 1
     merge.merge_shards(shards[::-1], tmp_path / f"all{suffix}")
     with elmokit.open_vectors(tmp_path / f"all{suffix}") as sentences:
@@ -326,17 +324,26 @@ def test_interrupted_and_merged_shards_keep_their_ids(kind, embedder, tmp_path, 
 @pytest.mark.parametrize(
     ("name", "content", "fields", "match"),
     [
-        ("a.fa", ">P1\nMK\n>P1\nGG\n", {}, r"a\.fa, line 3.*'P1'.*record 1"),
-        ("a.fa", ">\nMK\n", {}, r"a\.fa, line 1.*id"),
-        ("a.fa", "MK\n", {}, r"a\.fa, line 1.*>"),
-        ("a.fa", ">PF/1-5\nMK\n", {}, r"line 1.*'PF/1-5'.*\.npz"),
-        ("a.fa", ">line_numbers\nMK\n", {}, r"line 1.*'line_numbers'"),
+        ("a.tsv", "id\ttext\nP1\tx\nP1\ty\n", {"id_field": "id"}, r"line 3.*'P1'.*record 1"),
+        ("a.tsv", "id\ttext\n\tx\n", {"id_field": "id"}, r"a\.tsv, line 2.*id"),
+        ("a.tsv", "id\ttext\nP/1\tx\n", {"id_field": "id"}, r"line 2.*'P/1'.*\.npz"),
+        (
+            "a.tsv",
+            "id\ttext\nline_numbers\tx\n",
+            {"id_field": "id"},
+            r"line 2.*'line_numbers'",
+        ),
         ("a.tsv", "id\ttext\n1\tx\n", {"id_field": "nr"}, r"a\.tsv.*'nr'.* id, text"),
         ("a.jsonl", '{"id": 1.5, "text": "x"}\n', {"id_field": "id"}, r"line 1.*`id`.*1\.5"),
         ("a.jsonl", '{"id": 1\n', {"id_field": "id"}, r"a\.jsonl, line 1.*JSON"),
         ("a.jsonl", '{"id": "\\ud800", "text": "x"}\n', {"id_field": "id"}, r"line 1.*id"),
-        ("a.txt", "x\n", {"id_field": "id"}, r"a\.txt.*--id-field.*\.fasta"),
-        ("a.fa", ">P1\nMK\n", {"file_format": "bilm-tf"}, r"bilm-tf.*elmokit"),
+        (
+            "a.jsonl",
+            '{"id": 1, "text": "x"}\n',
+            {"id_field": "id", "file_format": "bilm-tf"},
+            r"bilm-tf.*elmokit",
+        ),
+        ("a.txt", "x\n", {"id_field": "id"}, r"a\.txt.*--id-field.*\.tsv"),
     ],
 )
 def test_wrong_ids_are_told_with_their_place(name, content, fields, match, embedder, tmp_path):

@@ -4,6 +4,7 @@ The text is streamed once; a resumed run does not need it.
 """
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.hold_out import repeated_shares
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
@@ -28,11 +28,9 @@ from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers
 from elmokit.text.spelling import SpellingModel
-from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
-from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
+from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
+from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +40,7 @@ MAX_COUNTED = 100_000
 MAX_SPELLED = 300_000
 """Words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
-MAX_REPEATED_SHARE = 0.05
-"""Of a corpus or validation text, by words. Wikipedia, novels and reviews, English and Korean, have
-0.1 to 1 % within the corpus, and share 0.03 to 1.4 % with the validation text."""
+_HANGUL = re.compile("[가-힣]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +162,6 @@ def prepare_text(
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
     _check_language(shards, fixed_vocab)
-    _warn_of_repeats(shards, held_out)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
@@ -230,35 +225,16 @@ def is_finished(corpus: Sequence[Path]) -> bool:
 
 
 def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
-    """Warn if Korean was split at spaces alone; say that other languages have options."""
-    words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
-    scripts = Counter(filter(None, map(script_of, words)))
+    """Warn if Korean was split at spaces alone."""
+    words = vocab.words[:MAX_SAMPLE]
+    num_korean = sum(_HANGUL.search(word) is not None for word in words)
     is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
-    if is_simple and 2 * scripts["Hangul"] > scripts.total():
+    if is_simple and 2 * num_korean > len(words):
         log.warning(
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
             "morphemes"
         )
-    elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
-        log.info(
-            "the tokenizer 'simple' knows no abbreviations without a language: --language %s",
-            ", ".join(filter(None, LANGUAGES)),
-        )
-
-
-def _warn_of_repeats(shards: ShardSet, valid: ShardSet | None) -> None:
-    repeated, shared = repeated_shares(shards, valid)
-    if shared > MAX_REPEATED_SHARE:
-        log.warning(
-            "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both), so its perplexity is measured on training text", 100 * shared
-        )  # fmt: skip
-    if repeated > MAX_REPEATED_SHARE:
-        log.warning(
-            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before): "
-            "awk '!seen[$0]++' IN > OUT leaves copies of lines out", 100 * repeated
-        )  # fmt: skip
 
 
 def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
@@ -269,16 +245,16 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
         counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
         for word, count in zip(shard.words, counts, strict=True):
             if word in vocab:
-                num_known += count * has_letter(word)
-            elif has_letter(word):
+                num_known += count
+            else:
                 unknown[word] += count
         if num_known >= MIN_KNOWN * (num_known + unknown.total()):
             return  # the other shards of so much text would only take time
-    if share := unknown.total() / max(1, num_known + unknown.total()):
-        problem = unfit(share, unknown.most_common(3), vocab.words)
-        raise FormatError(
-            f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
-        )
+    share = unknown.total() / (num_known + unknown.total())
+    problem = unfit(share, unknown.most_common(3), vocab.words)
+    raise FormatError(
+        f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
+    )
 
 
 def _count_words(

@@ -13,7 +13,6 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError, InputError, check_ranges, counted
 from elmokit.files.remote import as_file
 from elmokit.files.sources import text_sha256
-from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import ONE_PROCESS, Workers, tokenize_lines
 from elmokit.text.tokenizers.registry import (
@@ -186,7 +185,6 @@ class TextShards:
     ) -> Iterator[list[str]]:
         """Yield each sentence once: a repeated one could be both trained on and held out."""
         seen: set[bytes] = set()
-        special = SpecialWordCount()
         for source in sources:
             for sentence in reader.read(Path(source["path"])):
                 forms = (normalize(word, self.normalization) for word in sentence)
@@ -197,9 +195,7 @@ class TextShards:
                 seen.add(sha256)
                 report.sentences += 1
                 report.words += len(words)
-                special.add(" ".join(words))
                 yield words
-        special.warn(f"sentences of {sources[0]['path']}")
 
     def _open(
         self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None

@@ -82,7 +82,7 @@ def embed_lines(
     metadata = embedder.metadata()
     text = _text_of(texts, path, options)
     if text.keys is not None:
-        metadata["keys"] = options.id_field or "FASTA"
+        metadata["keys"] = options.id_field
     may_replace = options.resume or options.overwrite
     check_target(path, inputs=text.files, overwrite=may_replace)
     parts = PartStore(parts_dir)

@@ -5,7 +5,6 @@ the key of its vectors, so one that cannot be read stops the job.
 """
 
 import hashlib
-import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sentences import Pooling
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import Location, shown
-from elmokit.files.archives import members_of
 from elmokit.files.lines import MAX_LINE_BYTES, BadLine, text_of_line
 from elmokit.files.sources import (
     COMPRESSIONS,
@@ -67,8 +65,7 @@ class NumberedLines:
         self.files = find_files(paths, exclude=exclude)
         self._shard, self._id_field, self._text_field = shard, id_field, text_field
         self._keys_are_paths = keys_are_paths
-        has_ids = id_field is not None or "fasta" in map(file_kind, self.files)
-        self.keys: list[str] | None = [] if has_ids else None
+        self.keys: list[str] | None = None if id_field is None else []
         """Of the records read so far; None if their numbers are their keys."""
         self._known_keys: set[str] = set()
         self._bytes_before = 0
@@ -86,8 +83,7 @@ class NumberedLines:
         """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
         total = 0
         for path in self.files:
-            is_packed = file_kind(path) in ("archive", "parquet")
-            is_packed = is_packed or path.suffix.lower() in COMPRESSIONS
+            is_packed = file_kind(path) == "parquet" or path.suffix.lower() in COMPRESSIONS
             if is_packed or is_read_once(path) or (size := file_size(path)) is None:
                 return None
             total += size
@@ -108,7 +104,7 @@ class NumberedLines:
 
     def located(self) -> Iterator[tuple[Location, str]]:
         """Yield every text with its file and its number there; use this or iterate, not both."""
-        for path in itertools.chain.from_iterable(map(members_of, self.files)):
+        for path in self.files:
             records = TextRecords(
                 path, text_field=self._text_field, id_field=self._id_field,
                 max_line_bytes=MAX_LINE_BYTES,

@@ -32,8 +32,7 @@ class EmbedOptions:
     shard: tuple[int, int] = (0, 1)
     """``(i, n)`` embeds every n-th line from line i (0 ≤ i < n); keys stay line numbers."""
     id_field: str | None = None
-    """Field of tables and JSON lines that holds the key of each sentence; default: its number, in
-    FASTA the id in its header."""
+    """Field of tables and JSON lines that holds the key of each sentence; default: its number."""
     text_field: str | None = None
     """Field or column that holds the sentence, as for `elmokit.files.text_records.TextRecords`."""
     batch_tokens: int = DEFAULT_BATCH_TOKENS

@@ -79,6 +79,8 @@ def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
+MAX_CORPUS_LINE_BYTES = 1 << 20
+"""Of a sentence or paragraph of a corpus."""
 CONVERT = "Convert it to UTF-8: iconv -f ENCODING -t UTF-8 IN > OUT"
 _UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -101,9 +103,12 @@ class BadLine:
 
     def __str__(self) -> str:
         if self.note:
-            return f"{self.note}."
+            return self.note
         if self.fault == "too_long":
-            return f"longer than {MAX_LINE_BYTES:,} bytes. Is this the right file?"
+            return (
+                f"longer than {MAX_LINE_BYTES:,} bytes, or in a corpus {MAX_CORPUS_LINE_BYTES:,}. "
+                "Is this the right file?"
+            )
         what = "a NUL byte" if self.fault == "nul" else "not UTF-8"
         return f"{what} at byte {self.position}: a binary file or another encoding. {CONVERT}."
 

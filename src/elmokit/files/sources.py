@@ -85,7 +85,7 @@ def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
         raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")
 
 
-FileKind = Literal["text", "jsonl", "parquet", "fasta", "archive"]
+FileKind = Literal["text", "jsonl", "parquet"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
@@ -93,15 +93,10 @@ _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
-_DAMAGE = {"zlib", "gzip", "_lzma", "tarfile", "zipfile"}
-"""Where errors of damaged files come from; those of archives in the middle of a member."""
+_DAMAGE = {"zlib", "gzip", "_lzma"}
+"""Where errors of damaged files come from."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
-_TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
-_KINDS: dict[str, FileKind] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
-    **dict.fromkeys((".tar", ".zip", *_TAR_SUFFIXES), "archive"),
-    **dict.fromkeys((".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"), "fasta"),
-}  # fmt: skip
+_KINDS: dict[str, FileKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -241,19 +236,18 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
 
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
     """
-    suffix = _TAR_SUFFIXES.get(path.suffix.lower(), path.suffix.lower())
-    suffix = suffix if compression is None else compression
+    suffix = path.suffix.lower() if compression is None else compression
     num_bytes = 0
     try:
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
-            if num_bytes == 0 and compression is None and file_kind(path) != "archive":
+            if num_bytes == 0 and compression is None:
                 _check_is_text(path, piece)
             num_bytes += len(piece)
             yield piece
         if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
     except Exception as error:
-        # zlib, gzip, lzma and the readers of archives have errors of their own, bz2 has none
+        # zlib, gzip and lzma have errors of their own, bz2 has none
         is_damage = type(error).__module__ in _DAMAGE or isinstance(error, EOFError)
         if not is_damage and not (suffix == ".bz2" and type(error) is OSError and not error.errno):
             raise
@@ -264,9 +258,14 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
         ) from error
 
 
-def open_stream(path: AnyFile, *, compression: str | None = None) -> io.BufferedReader:
+def open_stream(path: AnyFile) -> io.BufferedReader:
     """Open the decompressed bytes of `read_pieces` as a file that is read forward."""
-    return io.BufferedReader(_Stream(read_pieces(path, compression=compression)), _PIECE_BYTES)
+    return stream_of(read_pieces(path))
+
+
+def stream_of(pieces: Iterator[bytes]) -> io.BufferedReader:
+    """Return pieces of bytes as a file that is read forward."""
+    return io.BufferedReader(_Stream(pieces), _PIECE_BYTES)
 
 
 class _Stream(io.RawIOBase):
@@ -333,4 +332,5 @@ def _check_is_text(path: AnyFile, piece: bytes) -> None:
     refuse_lfs_pointer(path, piece)
     for suffix, magic in _MAGIC.items():
         if re.match(magic, piece):
-            raise FormatError(f"{path}: not text, but what a {suffix} file holds: name it {suffix}")
+            advice = "Unpack it." if suffix in (".zip", ".tar") else f"Name it {suffix}."
+            raise FormatError(f"{path}: not text, but what a {suffix} file holds. {advice}")

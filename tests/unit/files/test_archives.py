@@ -7,13 +7,9 @@ import zipfile
 
 import pytest
 
-from elmokit.corpus.readers import ReadReport, read_text_lines
 from elmokit.errors import FormatError
 from elmokit.files import archives
 from elmokit.files.archives import archive_kind, unpack
-
-MODES = {"c.zip": "zip", "c.tar": "w", "c.tar.gz": "w:gz", "c.TGZ": "w:gz", "c.tar.bz2": "w:bz2"}
-MODES |= {"c.tbz2": "w:bz2", "c.tar.xz": "w:xz", "c.txz": "w:xz"}
 
 
 def write_archive(path, files, mode="zip"):
@@ -111,46 +107,15 @@ class TestUnpack:
         with pytest.raises(FormatError, match="too many bytes"):
             unpack(tmp_path / "archive", folder)
 
-
-def lines_of(path):
-    return [line.text for line in read_text_lines([path], ReadReport())]
-
-
-class TestCorpus:
-    FILES = (
-        ("./b/first.txt", b"one\ntwo\n"),
-        ("b/.hidden", b"no"),
-        ("__MACOSX/._first.txt", b"\0\1"),
-        ("a/second.jsonl", b'{"text": "three"}\n'),
-        ("../a/third.txt.gz", gzip.compress(b"four")),
-    )
-    LINES = ("one", "two", "three", "four")
-
-    @pytest.mark.parametrize("name", MODES)
-    def test_members_are_read_in_order_without_hidden_files_and_links(self, name, tmp_path):
-        links = [special(tarfile.SYMTYPE)] * (MODES[name] != "zip")
-        path = write_archive(tmp_path / name, [*self.FILES, *links], MODES[name])
-        assert lines_of(path) == [*self.LINES]
-
-    @pytest.mark.parametrize("name", ["c.tar.gz", "c.zip"])
-    @pytest.mark.parametrize(
-        ("member", "content"),
-        [("in/bad.txt", b"\xff\xfe\0a" * 99), ("in/inner.tar", b""), ("in/t.parquet", b"PAR1")],
-    )
-    def test_a_member_that_cannot_be_read_is_named(self, name, member, content, tmp_path):
-        files = [("in/a.txt", b"one\n"), (member, content)]
-        path = write_archive(tmp_path / name, files, MODES[name])
-        with pytest.raises(FormatError, match=f"{name}/{member}"):
-            lines_of(path)
-
-    @pytest.mark.parametrize("name", ["c.tar", "c.tar.gz", "c.zip"])
-    def test_a_damaged_archive_is_an_error_wherever_it_ends(self, name, tmp_path):
+    @pytest.mark.parametrize("mode", ["zip", "w", "w:gz"])
+    def test_a_damaged_archive_is_an_error_wherever_it_ends(self, mode, tmp_path):
         noise = bytes(range(1, 9)) * 400
         files = [(f"{i}.txt", b"%d a line\n" % i + noise) for i in (1, 2)]
-        path = write_archive(tmp_path / name, files, MODES[name])
+        path = write_archive(tmp_path / "archive", files, mode)
         whole = path.read_bytes()
-        last = () if name == "c.tar" else (len(whole) - 3,)  # there, only padding is missing
-        for end in (0, 40, len(whole) // 3, len(whole) // 2, *last):
+        last = () if mode == "w" else (len(whole) - 3,)  # there, only padding is missing
+        for number, end in enumerate((40, len(whole) // 3, len(whole) // 2, *last)):
             path.write_bytes(whole[:end])
-            with pytest.raises(FormatError, match=name):
-                lines_of(path)
+            (tmp_path / str(number)).mkdir()
+            with pytest.raises(FormatError, match="archive"):
+                unpack(path, tmp_path / str(number))

@@ -50,10 +50,9 @@ def embed(
     """Write contextual vectors of a text to a file, for each word, or sentence (--pooling).
 
     Each line or record of TEXT is read as one sentence, even if it is a paragraph; its key is its
-    number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
-    letter by letter, and ids are the keys. Lines are streamed, so memory use does not depend on
-    their number (ids are kept in memory). Finished sentences are kept in OUT.parts until OUT is
-    complete.
+    number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
+    does not depend on their number (ids are kept in memory). Finished sentences are kept in
+    OUT.parts until OUT is complete.
 
     Args:
         engine: Where workers run: local (this machine) or ray (a Ray cluster).
@@ -67,8 +66,8 @@ def embed(
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
         shard: Embed every N-th line, from line i on (such as 0/4); use one OUT per shard.
-        id_field: Field or column with the key of each sentence in OUT; FASTA files have ids of
-            their own. Default: the number of the line or record.
+        id_field: Field or column with the key of each sentence in OUT; default: the number of
+            the line or record.
         resume: Continue an interrupted job, or start one.
         overwrite: Replace OUT and discard an unfinished job.
         workers: With --engine ray: number of workers; default: 2.
