@@ -93,8 +93,6 @@ _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
-_DAMAGE = {"zlib", "gzip", "_lzma"}
-"""Where errors of damaged files come from."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _KINDS: dict[str, FileKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MAGIC = {
@@ -151,25 +149,19 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-    # Of a file and what links to it only the file counts. Shards record paths: the same folder must
-    # give the same ones whatever links to it.
-    by_place: dict[str, Path] = {}
-    for match in sorted(chain.from_iterable(map(_files_below, places))):
-        real = os.path.realpath(match)
-        if real not in by_place or os.path.abspath(match) == real:
-            by_place[real] = match
-    return [*sorted(by_place.values())]
+    return sorted({*chain.from_iterable(map(_files_below, places))})
 
 
 def _files_below(place: Path) -> Iterator[Path]:
-    """Yield a file, or the visible ones below a directory, whose loops of links end."""
+    """Yield a file, or the visible ones below a directory, each folder once."""
     if not place.is_dir():
         yield from [place] * place.is_file()
         return
     seen = set()
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
         real = os.path.realpath(folder)
-        folders[:] = [name for name in folders if real not in seen and name[0] != "."]
+        # in order, so that the same folder gives the same paths
+        folders[:] = sorted(name for name in folders if real not in seen and name[0] != ".")
         if real not in seen:
             files = (Path(folder, name) for name in names if name[0] != ".")
             yield from filter(Path.is_file, files)
@@ -237,25 +229,15 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
     """
     suffix = path.suffix.lower() if compression is None else compression
-    num_bytes = 0
-    try:
+    what, is_first = f"damaged or truncated {suffix} file", True
+    with damage(path, "Copy or compress the file again.", what=what):
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
-            if num_bytes == 0 and compression is None:
+            if is_first and compression is None:
                 _check_is_text(path, piece)
-            num_bytes += len(piece)
+            is_first = False
             yield piece
-        if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
+        if is_first and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except Exception as error:
-        # zlib, gzip and lzma have errors of their own, bz2 has none
-        is_damage = type(error).__module__ in _DAMAGE or isinstance(error, EOFError)
-        if not is_damage and not (suffix == ".bz2" and type(error) is OSError and not error.errno):
-            raise
-        refuse_lfs_pointer(path)
-        raise FormatError(
-            f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
-            f"its decompressed text, then: {error}. Copy or compress the file again."
-        ) from error
 
 
 def open_stream(path: AnyFile) -> io.BufferedReader:
@@ -313,17 +295,14 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
         raise MissingExtraError("zstandard", extra="zst") from error
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
     frame = None
-    try:
-        with path.open("rb") as file:
-            while rest := file.read(_ZST_INPUT_BYTES):
-                while rest:
-                    frame = frame or decompressor.decompressobj()
-                    if piece := frame.decompress(rest):
-                        yield piece
-                    rest = frame.unused_data if frame.eof else b""
-                    frame = None if frame.eof else frame
-    except zstandard.ZstdError as error:
-        raise EOFError(str(error)) from error
+    with path.open("rb") as file:
+        while rest := file.read(_ZST_INPUT_BYTES):
+            while rest:
+                frame = frame or decompressor.decompressobj()
+                if piece := frame.decompress(rest):
+                    yield piece
+                rest = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
     if frame is not None:
         raise EOFError("the last frame is not complete")
 

@@ -18,7 +18,7 @@ LINES = "I sat by the bank .\n\n배 를 타고 갔다\n"
 
 
 class Buckets(MemoryFileSystem):
-    """A storage with buckets that somebody must make."""
+    """A storage of another kind."""
 
     protocol = ("oss",)
     store, pseudo_dirs = {}, [""]
@@ -26,12 +26,6 @@ class Buckets(MemoryFileSystem):
     @classmethod
     def _strip_protocol(cls, path):
         return path.removeprefix("oss://").strip("/")
-
-    def exists(self, path, **_):
-        return path == "mine" or super().exists(path)
-
-    def unstrip_protocol(self, name):
-        return f"oss://{name.strip('/')}"
 
 
 @pytest.fixture(autouse=True)
@@ -120,8 +114,7 @@ def test_embedding_goes_there_and_back(tmp_path, command):
     elmokit("embed", tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", tmp_path / "model")
     assert json.loads(elmokit(*command, "--json").stdout)["output"] == "oss://mine/o.h5"
     assert get("oss://mine/o.h5") == (tmp_path / "o.h5").read_bytes()
-    assert "--overwrite" in elmokit(*command, expect=2).stderr
-    assert "3 finished before" in elmokit(*command, "--resume").stdout
+    assert "--overwrite" in elmokit(*command, "--resume", expect=2).stderr
     elmokit(*command, "--overwrite")
     assert not list((tmp_path / "cache").rglob("o.*"))
 
@@ -132,10 +125,9 @@ def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, command, monkeypatch
 
     with monkeypatch.context() as broken_line:
         broken_line.setattr(Buckets, "put_file", fail)
-        assert "the line is dead" in elmokit(*command, expect=1).stderr
-        waits = elmokit(*command, expect=2).stderr
-    assert "A finished output for oss://mine/o.h5 waits in" in waits
-    assert "--resume" in waits
+        failed = elmokit(*command, expect=1).stderr
+    assert "the line is dead" in failed
+    assert "The output is complete in" in failed
     assert "3 finished before" in elmokit(*command, "--resume").stdout
     assert get("oss://mine/o.h5")
     assert not list((tmp_path / "cache").rglob("*.h5"))
@@ -146,19 +138,9 @@ def refused_before_work(kind, match, target, **options):
         raise AssertionError("nothing may be done")
 
 
-def test_what_cannot_be_written_is_refused_before_any_work(monkeypatch):
+def test_what_cannot_be_written_is_refused_before_any_work():
     put("memory://t.txt", b"old")
-    refused_before_work(FileNotFoundError, r"bucket 'other'.*oss://other/o\.h5", "oss://other/o.h5")
     refused_before_work(InputError, r"http://h/v\.txt: nothing is written", "http://h/v.txt")
     refused_before_work(FileExistsError, r"memory://t\.txt .*--overwrite", "memory://t.txt")
-    for same in ("memory://t.txt", "memory:///t.txt"):
-        options = {"inputs": [same], "overwrite": True}
-        refused_before_work(InputError, "is read by this command", "memory://t.txt", **options)
-    for kind in (RuntimeError, PermissionError, TimeoutError):
-
-        def refuse(*_, kind=kind, **__):
-            raise kind("no credentials")
-
-        monkeypatch.setattr(MemoryFileSystem, "info", refuse)
-        match = rf"memory://t\.txt: {kind.__name__}: no credentials"
-        refused_before_work(InputError, match, "memory://t.txt", overwrite=True)
+    options = {"inputs": ["memory://t.txt"], "overwrite": True}
+    refused_before_work(InputError, "is read by this command", "memory://t.txt", **options)

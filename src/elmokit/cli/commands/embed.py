@@ -91,9 +91,7 @@ def embed(
     if on_ray and device != "auto":
         raise InputError("--device applies to this machine; give Ray workers GPUs with --gpus.")
     with ExitStack() as stack:
-        path = stack.enter_context(
-            local_output(output, inputs=files, overwrite=overwrite, resume=resume)
-        )
+        path = stack.enter_context(local_output(output, inputs=files, overwrite=overwrite))
         check_target(path, inputs=files, overwrite=overwrite or resume)
         if on_ray:
             from elmokit.integrations.ray_data import RayLines
