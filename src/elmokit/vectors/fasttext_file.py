@@ -84,7 +84,7 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
 
 
 def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVectors:
-    rows = WordRows(path, only, unit="word")
+    rows = WordRows(path, only)
     advice = "It is truncated, or its header is wrong. Fetch it again."
     with (
         damage(path, advice, what="damaged fastText model"),
