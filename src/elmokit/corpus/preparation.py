@@ -100,10 +100,6 @@ def find_text(
             f"{shard_dir} holds finished shards: give it alone, or the text that it was made of."
         )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
-    known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)} if shards else set()
-    for path in sorted(shards.shard_dir.iterdir()) if shards else ():
-        if path.name not in known and not path.name.startswith("."):
-            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
     exclude = [] if run_dir is None else [run_dir]
 
     def described(paths: Sequence[Path]) -> list[dict[str, Any]]:
@@ -131,7 +127,7 @@ def prepare_text(
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    Shards of the same files and settings are reused. ``normalization`` gives way to that of
+    ``normalization`` gives way to that of
     finished shards, unless it is fixed; ``fixed_vocab`` replaces counting; ``reader`` reads files
     that are no raw text.
     """

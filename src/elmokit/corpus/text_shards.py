@@ -1,4 +1,4 @@
-"""Shards of text files: written in one streamed pass, reused for the same files and settings."""
+"""Shards of text files, written in one streamed pass."""
 
 import dataclasses
 import logging
@@ -87,7 +87,7 @@ class SentenceReader(Protocol):
 
 @dataclass(frozen=True)
 class TextShards:
-    """Writes shards of text files, or opens those of the same files and settings."""
+    """Writes shards of text files."""
 
     text: TextConfig
     normalization: Normalization
@@ -124,11 +124,8 @@ class TextShards:
         held_out_dir: Path | None = None,
         report: ReadReport | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
+        """Write shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
-        found = self._open(metadata, target, held_out_dir)
-        if found is not None:
-            return found
         report = ReadReport() if report is None else report
         sentences = self._reported(self._read(sources, report), report)
         held_out: list[list[str]] = []
@@ -137,7 +134,8 @@ class TextShards:
         if self.text.replay is not None:
             sentences = interleaved(sentences, self._replayed, self.text.replay_share)
         size = self.text.tokens_per_shard
-        (target / MANIFEST_NAME).unlink(missing_ok=True)
+        for directory in filter(None, (target, held_out_dir)):  # of an interrupted preparation
+            (directory / MANIFEST_NAME).unlink(missing_ok=True)
         shards = write_shards(sentences, target, tokens_per_shard=size, metadata=metadata)
         lines = f"{counted(report.lines, 'line')} read, " if self.reader is None else ""
         log.info(
@@ -149,7 +147,6 @@ class TextShards:
         if not held_out:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
             return shards, None
-        (held_out_dir / MANIFEST_NAME).unlink(missing_ok=True)
         return shards, write_shards(
             held_out, held_out_dir, tokens_per_shard=size, metadata=shards.metadata
         )
@@ -196,25 +193,6 @@ class TextShards:
                 report.sentences += 1
                 report.words += len(words)
                 yield words
-
-    def _open(
-        self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
-    ) -> tuple[ShardSet, ShardSet | None] | None:
-        if any(source["sha256"] is None for source in metadata["sources"]):
-            return None  # standard input or a pipe: the text may be another
-        opened: list[ShardSet] = []
-        for directory in (target, held_out_dir):
-            if directory is None or (opened and not opened[0].metadata[NUM_HELD_OUT]):
-                return opened[0], None
-            if not (directory / MANIFEST_NAME).exists():
-                return None
-            shards = ShardSet.open(directory)
-            stored = shards.metadata
-            is_same = all(stored.get(key) == value for key, value in metadata.items())
-            if not is_same or (NUM_HELD_OUT in stored) != (held_out_dir is not None):
-                return None
-            opened.append(shards)
-        return opened[0], opened[1]
 
     def _hold_out(
         self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]

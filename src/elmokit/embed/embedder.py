@@ -297,13 +297,7 @@ class Embedder:
     def _tokenized(
         self, sentences: Iterable[GivenSentence], *, on_words: Callable[[list[str]], object] | None
     ) -> Iterator[list[str]]:
-        def tokenize(text: str) -> list[str]:
-            words = self.tokenizer.tokenize(text)
-            if on_words is not None:
-                self._checks.add_split(words)
-            return words
-
-        return split_sentences(sentences, tokenize, on_words=on_words)
+        return split_sentences(sentences, self.tokenizer.tokenize, on_words=on_words)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[np.ndarray, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)

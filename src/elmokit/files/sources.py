@@ -18,7 +18,6 @@ from typing import Any, Literal, NoReturn
 from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 """These say nothing about the contents of a file."""
 
@@ -42,24 +41,8 @@ def damage(path: object, advice: str, *, what: str = "damaged") -> Iterator[None
                 error.filename = str(path)
             if error.filename is not None:
                 raise
-        refuse_lfs_pointer(path)
         reason = str(error).strip().removesuffix(".") or type(error).__name__
         raise FormatError(f"{path}: {what}: {reason}. {advice}") from error
-
-
-def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
-    """Raise `FormatError` for what Git LFS leaves in place of a file that it has not fetched.
-
-    ``head`` is how the file begins, if that was read; ``path`` is then only for the message.
-    """
-    if head is None and isinstance(path, Path) and path.is_file():
-        with path.open("rb") as file:
-            head = file.read(len(_LFS_POINTER))
-    if (head or b"").startswith(_LFS_POINTER):
-        raise FormatError(
-            f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
-            "Fetch the file: run `git lfs pull` in its repository."
-        )
 
 
 def file_sha256(path: AnyFile) -> str:
@@ -308,7 +291,6 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
 
 
 def _check_is_text(path: AnyFile, piece: bytes) -> None:
-    refuse_lfs_pointer(path, piece)
     for suffix, magic in _MAGIC.items():
         if re.match(magic, piece):
             advice = "Unpack it." if suffix in (".zip", ".tar") else f"Name it {suffix}."

@@ -44,9 +44,8 @@ class TestCompression:
     [
         (gzip.compress(b"text", mtime=0), r"\.gz"),
         (b"PAR1\x15\x04\x15", r"\.parquet"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
     ],
-    ids=["gzip", "parquet", "lfs"],
+    ids=["gzip", "parquet"],
 )
 def test_a_file_that_is_no_text_says_what_it_is(tmp_path, content, what):
     (tmp_path / "corpus.txt").write_bytes(content)
