@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
-from elmokit.files.remote import as_address, is_read
+from elmokit.files.remote import as_address
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
@@ -29,7 +29,10 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
     if not replaced_by(target).exists():
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
-        raise is_read(target)
+        raise InputError(
+            f"{target} is read by this command, so it cannot be its output too. Give another name "
+            "for the output."
+        )
     if not overwrite:
         raise FileExistsError(
             f"{target} exists already. Replace it with --overwrite, or give another name."
@@ -89,8 +92,8 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
     target = Path(path)
     if (address := as_address(path)) is not None:
         raise InputError(
-            f"{address} is an address, but this output must be on this machine. `embed` and "
-            "`vocab` write to addresses; copy other results there when they are complete."
+            f"{address} is an address, but outputs are written on this machine. Copy it there "
+            "when it is complete."
         )
     if target.is_symlink():
         target = Path(os.path.realpath(target))

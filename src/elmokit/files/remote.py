@@ -1,12 +1,11 @@
-"""Files in object storage and elsewhere, by address (``s3://BUCKET/KEY``), through fsspec.
+"""Files in object storage and elsewhere, read by address (``s3://BUCKET/KEY``), through fsspec.
 
 fsspec comes with PyTorch; the driver of a storage (s3fs, gcsfs, …) is a package of its own.
 """
 
-import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,10 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.temporary import (
-    cache_dir,
-    held_directory,
-)
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
@@ -110,51 +105,6 @@ def as_file(path: StrPath) -> AnyFile:
     """Return a local path, or what an address stands for."""
     address = as_address(path)
     return Path(path) if address is None else RemoteFile(address)
-
-
-def is_read(output: object) -> InputError:
-    """Return the error that an output is one of the inputs too."""
-    return InputError(
-        f"{output} is read by this command, so it cannot be its output too. Give another name "
-        "for the output."
-    )
-
-
-@contextmanager
-def local_output(
-    target: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bool = False
-) -> Iterator[Path]:
-    """Yield where to write an output: ``target``, or a local file that is then sent to an address.
-
-    Until it has arrived, that file and what lies beside it stay in the cache folder, so that a job
-    can be resumed and a failed transfer repeated.
-    """
-    address = as_address(target)
-    if address is None:
-        yield Path(target)
-        return
-    remote = RemoteFile(address)
-    if address.startswith("http"):
-        raise InputError(f"{remote}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
-    if address in map(str, inputs):
-        raise is_read(remote)
-    folder = cache_dir("uploads") / hashlib.sha256(address.encode()).hexdigest()[:16]
-    busy = f"Another process writes to {remote}. Wait for it, stop it, or give another output."
-    with held_directory(folder, busy=busy):
-        if remote.is_file() and not overwrite:
-            raise FileExistsError(
-                f"{remote} exists already. Replace it with --overwrite, or give another name."
-            )
-        path = folder / remote.name
-        yield path
-        try:
-            with _named_errors(address):
-                system, place = _system(address)
-                system.put_file(str(path), place)
-        except Exception as error:
-            error.add_note(f"The output is complete in {path}, and not sent.")
-            raise
-        path.unlink()
 
 
 @cache

@@ -60,7 +60,6 @@ def vocab(
         ),
     })  # fmt: skip
     from elmokit.corpus.readers import ReadReport, read_text_lines
-    from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
     from elmokit.text.sentences import Workers, tokenize_lines
@@ -88,19 +87,18 @@ def vocab(
         report = check_vocab(check, sentences() if files else None, char_vocab=CharVocab(config))
         return Result(report, _findings(report), exit_code=2 if report.errors else 0)
     assert output is not None
-    with local_output(output, inputs=files, overwrite=overwrite) as path:
-        check_target(path, inputs=files, overwrite=overwrite)
-        built = build_vocab(sentences(), max_size=max_size, min_count=min_count or 1)
-        built.vocab.write(path)
+    check_target(output, inputs=files, overwrite=overwrite)
+    built = build_vocab(sentences(), max_size=max_size, min_count=min_count or 1)
+    built.vocab.write(output)
     figures = {
-        "path": str(as_file(output)), "size": len(built.vocab),
+        "path": str(output), "size": len(built.vocab),
         "sentences": built.num_sentences,
         "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
         "tokenizer": tokenizer_metadata(splitter),
         "normalization": normalization, "elmokit_version": __version__,
     }  # fmt: skip
     return Result(figures, [
-        f"vocabulary     {as_file(output)}",
+        f"vocabulary     {output}",
         f"lines          {len(built.vocab):,} (three specials first)",
         f"corpus         {_sizes(built)}",
         f"coverage       {built.coverage:.2%} of the words",

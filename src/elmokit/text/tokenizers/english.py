@@ -9,14 +9,14 @@ import functools
 from typing import Any
 
 from elmokit.errors import MissingExtraError
-from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
+from elmokit.text.tokenizers.protocol import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 20_000
 _NEUTRAL = str.maketrans(dict.fromkeys("ȸȹ∮∯☄☇☈☉☝♨♬♭", "\u25a1"))
 """Signs that pySBD uses as marks of its own, so that it loses their sentence or the next."""
 
 
-class EnglishTokenizer(ShownTokenizer):
+class EnglishTokenizer:
     """Moses tokens by sacremoses, sentences by pySBD."""
 
     name = "english"

@@ -19,7 +19,7 @@ from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
+from elmokit.text.tokenizers.protocol import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
@@ -34,7 +34,7 @@ _FIND_OLD_HANGUL = re.compile(rf"(?<!{_LETTER}){_OLD_HANGUL_WORD.pattern}")
 PlacedWord = tuple[str, int, int]
 
 
-class KoreanTokenizer(ShownTokenizer):
+class KoreanTokenizer:
     """Morphemes and sentences by Kiwi, which each process loads on first use (2 s).
 
     A line break ends a sentence, and so does every 5,000th character of a line without an end.
