@@ -18,7 +18,6 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
-    Preparation,
     SentenceReader,
     TextConfig,
     TextShards,
@@ -127,9 +126,8 @@ def prepare_text(
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    ``normalization`` gives way to that of
-    finished shards, unless it is fixed; ``fixed_vocab`` replaces counting; ``reader`` reads files
-    that are no raw text.
+    ``normalization`` gives way to that of finished shards, unless it is fixed; ``fixed_vocab``
+    replaces counting; ``reader`` reads files that are no raw text.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -151,7 +149,7 @@ def prepare_text(
     if sources.valid:
         held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
     if fixed_vocab is None:
-        fixed_vocab = _count_words(shards, vocab, on_preparation)
+        fixed_vocab = _count_words(shards, vocab)
     else:
         _check_fit(shards, fixed_vocab)
     fixed_vocab.write(run_dir / VOCAB)
@@ -253,17 +251,10 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
     )
 
 
-def _count_words(
-    shards: ShardSet, config: VocabConfig, on_preparation: OnPreparation | None
-) -> WordVocab:
-    num_sentences = 0
+def _count_words(shards: ShardSet, config: VocabConfig) -> WordVocab:
     with WordCounter(max_distinct=MAX_COUNTED) as counter:
         for shard in map(shards.load, range(len(shards))):
             counter.add_counts(shard.words, np.bincount(shard.tokens).tolist())
-            num_sentences += shard.num_sentences
-            if on_preparation is not None:
-                done = (num_sentences, counter.num_words, shards.num_words)
-                on_preparation(Preparation("counting words", *done))
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(

@@ -192,7 +192,9 @@ class ShardSet:
     @property
     def tokenizer(self) -> TokenizerConfig | None:
         stored = self.metadata.get("tokenizer")
-        return None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, dict(stored)))
+        return (
+            None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, dict(stored)))
+        )
 
     @cached_property
     def num_sentences(self) -> int:

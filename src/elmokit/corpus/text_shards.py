@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
@@ -62,12 +62,10 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Progress in one stage of preparing a text."""
+    """Progress in splitting a text."""
 
-    stage: Literal["tokenizing", "counting words"]
     sentences: int
     words: int
-    total_words: int | None
 
 
 OnPreparation = Callable[[Preparation], object]
@@ -167,9 +165,9 @@ class TextShards:
         on_preparation, number = self.on_preparation or (lambda _: None), 0
         for number, sentence in enumerate(sentences, start=1):
             if number % SENTENCES_AN_EVENT == 0:
-                on_preparation(Preparation("tokenizing", number, report.words, None))
+                on_preparation(Preparation(number, report.words))
             yield sentence
-        on_preparation(Preparation("tokenizing", number, report.words, None))
+        on_preparation(Preparation(number, report.words))
 
     def _replayed(self) -> Iterator[list[str]]:
         return read_sentences(

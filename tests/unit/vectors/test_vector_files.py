@@ -134,11 +134,11 @@ def test_words_that_would_break_the_file_are_refused(tmp_path, name, word):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("change", ["is gone", "is not the file"])
+@pytest.mark.parametrize("change", ["gone", "another"])
 def test_a_file_that_is_not_the_same_is_told_once_and_never_read(written, change, caplog):
     path = written(binary(WORDS, VALUES))
     words = LaterWords(VectorsReference.of(path))
-    if change == "is gone":
+    if change == "gone":
         assert words.find(["강"]).words == ["강"]
         path.unlink()
     else:
@@ -146,7 +146,7 @@ def test_a_file_that_is_not_the_same_is_told_once_and_never_read(written, change
     assert words.find(["bank", "river"]) is None
     assert words.find(["the"]) is None
     (record,) = caplog.records
-    assert f"vectors.bin {change}" in record.getMessage()
+    assert "vectors.bin is gone or another file" in record.getMessage()
     assert "2 unseen words" in record.getMessage()
     with pytest.raises((FileNotFoundError, FormatError), match=r"vectors\.bin"):
         words.read_all()
