@@ -1,10 +1,9 @@
 """Zip and tar archives from anywhere, unpacked.
 
-Nothing that an archive states is believed before it is counted: neither names that lead out of the
-folder nor sizes. Links and devices are refused.
+Nothing that an archive states is believed before it is counted. No file is written outside of the
+folder; links and devices are refused.
 """
 
-import shutil
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -46,52 +45,46 @@ def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> 
         "or, if you trust it, unpack it yourself and give the folder."
     )
     with damage(archive, advice, what="not unpacked"):
-        num_bytes = 0
-        is_zip = archive_kind(archive) == "zip"
-        members = _zip_members(archive) if is_zip else _tar_members(archive, 2 * limit)
-        for number, (name, stated_bytes, stream) in enumerate(members, 1):
-            target, num_bytes = (folder / name).resolve(), num_bytes + stated_bytes
-            if stream is None or not target.is_relative_to(folder.resolve()):
-                raise ValueError(
-                    f"{name[:200]!r} is a link or a device, or leads out of the folder"
-                )
-            if num_bytes > limit or number > MAX_MEMBERS:
-                raise ValueError(f"more than {MAX_MEMBERS:,} files, or than {limit:,} bytes")
-            # neither file may replace the other: which one counts would depend on the program
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("xb") as file:
-                    shutil.copyfileobj(stream, file)
-            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-                raise ValueError(f"{name[:200]!r} is there twice, or a folder too") from error
+        if archive_kind(archive) == "zip":
+            _unpack_zip(archive, folder, limit)
+        else:
+            _unpack_tar(archive, folder, limit)
 
 
-def _zip_members(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield name, size and content of every file; no more than the size is decompressed."""
+def _unpack_zip(path: Path, folder: Path, limit: int) -> None:
     with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            if not entry.filename.endswith("/"):  # is_dir fails for a member without a name
-                with archive.open(entry) as stream:
-                    yield entry.filename, entry.file_size, stream
+        entries = archive.infolist()
+        # no more than the stated sizes is decompressed
+        if len(entries) > MAX_MEMBERS or sum(entry.file_size for entry in entries) > limit:
+            raise ValueError(f"more than {MAX_MEMBERS:,} files, or than {limit:,} bytes")
+        archive.extractall(folder)  # names that lead out are cut, links become files
 
 
-def _tar_members(path: Path, max_bytes: int) -> Iterator[tuple[str, int, Any]]:
-    """Yield name, size and content of every file; without content links and devices."""
+def _unpack_tar(path: Path, folder: Path, limit: int) -> None:
     with path.open("rb") as file:
         compression = compression_of(file.read(10))
-    stream = stream_of(_bounded(read_pieces(path, compression=compression), max_bytes))
-    with tarfile.open(fileobj=stream, mode="r|") as archive:  # read forward only
-        for entry in archive:
-            if not entry.isdir():
-                yield entry.name, entry.size, archive.extractfile(entry) if entry.isreg() else None
+    stream = stream_of(_bounded(read_pieces(path, compression=compression), limit))
+    num_members = 0
+
+    def checked(entry: tarfile.TarInfo, folder: Any) -> tarfile.TarInfo:
+        nonlocal num_members
+        num_members += 1
+        if not (entry.isreg() or entry.isdir()) or num_members > MAX_MEMBERS:
+            raise ValueError(
+                f"{entry.name[:200]!r} is a link or a device, or one of over {MAX_MEMBERS:,} files"
+            )
+        return tarfile.data_filter(entry, folder)  # refuses names that lead out
+
+    with tarfile.open(fileobj=stream, mode="r|", errorlevel=2) as archive:  # read forward only
+        archive.extractall(folder, filter=checked)
     while stream.read(1 << 18):  # to the checksum of a compressed archive
         pass
 
 
-def _bounded(pieces: Iterator[bytes], max_bytes: int) -> Iterator[bytes]:
+def _bounded(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
     num_bytes = 0
     for piece in pieces:
         num_bytes += len(piece)
-        if num_bytes > max_bytes:  # of headers, too, which `tarfile` keeps
-            raise ValueError("it has too many bytes")
+        if num_bytes > limit:  # of headers, too, which `tarfile` keeps
+            raise ValueError(f"it has more than {limit:,} bytes")
         yield piece
