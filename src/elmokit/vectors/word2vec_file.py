@@ -78,10 +78,12 @@ def _add_line(rows: WordRows, line: bytes, dim: int | None) -> int:
     is_first = rows.num_words == 0
     dim = max(1, len(line.split()) - 1) if dim is None else dim
     fields = line.rsplit(None, dim)  # from the right: words may contain blanks, numbers do not
+    if len(fields) == dim and line[:1].isspace():
+        fields.insert(0, b"")  # an empty word
     if len(fields) <= dim:
         raise ValueError(f"{len(fields) - 1} numbers, but {dim} are needed.")
-    before = fields[0].split()[:-1]
-    if is_first and before and _is_number(fields[0].split()[-1]):  # would be a part of the word
+    parts = fields[0].split()
+    if is_first and len(parts) > 1 and _is_number(parts[-1]):  # would be a part of the word
         raise ValueError(f"more than {dim} numbers.")
     word = rows.decode(fields[0])
     if word is None or rows.lacks(word):  # without a word the numbers are only checked

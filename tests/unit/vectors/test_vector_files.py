@@ -89,7 +89,7 @@ def test_words_are_looked_up_as_they_are_then_in_lower_case_then_in_plain_signs(
 
 
 @pytest.mark.parametrize("form", ["binary", "text", "text without a header"])
-@pytest.mark.parametrize(("word", "place"), [("강".encode()[:2], 0), (b"a\0", 3)])
+@pytest.mark.parametrize(("word", "place"), [(b"", 1), ("강".encode()[:2], 0), (b"a\0", 3)])
 def test_a_word_that_cannot_be_read_is_skipped_in_every_form(written, caplog, form, word, place):
     words = [b"the", "New\u00a0York".encode(), b"bank"]
     words.insert(place, word)
