@@ -31,7 +31,7 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_ROWS_TOGETHER = 4
+_ROWS_TOGETHER = 2
 """Rows of Parquet in memory: a short file can hold many long ones, each of them stored once."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
 """Of a row group: more bytes of text than this, and this many times those stored, are not read."""
@@ -160,7 +160,9 @@ class TextRecords:
 
     def _record(self, number: int, text: object, key: object = None) -> TextRecord:
         if isinstance(text, str):
-            return TextRecord(number, text.encode("utf-8", "surrogatepass"), key)
+            text = text.encode("utf-8", "surrogatepass")
+        if isinstance(text, bytes):
+            return TextRecord(number, text, key)
         return TextRecord(number, BadLine("no_text", note=f"no string in {self._text_field!r}."))
 
     # --- JSON lines
@@ -202,11 +204,15 @@ class TextRecords:
                 if arrow.types.is_nested(kind := file.schema_arrow.field(field).type):
                     raise FormatError(f"{self.path}: column {field!r} holds {kind}, not strings.")
             _check_stated_bytes(file, fields)
-            rows = itertools.chain.from_iterable(
-                batch.to_pylist() for batch in file.iter_batches(_ROWS_TOGETHER, columns=fields)
-            )
-            for number, row in enumerate(rows, 1):
-                yield self._record(number, row[self._text_field], row.get(self._id_field))
+            number = 0
+            for batch in file.iter_batches(_ROWS_TOGETHER, columns=fields):
+                texts = batch.column(self._text_field)
+                if arrow.types.is_string(texts.type):  # may be no UTF-8
+                    texts = texts.cast(arrow.binary())
+                keys = batch.column(self._id_field).to_pylist() if self._id_field else ()
+                for text, key in itertools.zip_longest(texts.to_pylist(), keys):
+                    number += 1
+                    yield self._record(number, text, key)
 
 
 def _check_stated_bytes(file: Any, fields: Sequence[str]) -> None:
