@@ -2,9 +2,9 @@
 
     python benchmarks/perplexity_over_vocab.py MODEL VOCAB TEXT…
 
-Every target of TEXT counts once in each direction. A word outside VOCAB, whose words the model must
-all have, counts as one of its ``<UNK>``: with the sum of the probabilities of all words of the model
-outside VOCAB. Prints one JSON object.
+Every target of TEXT counts once in each direction. A word outside VOCAB, whose words the model
+must all have, counts as one of its ``<UNK>``: with the sum of the probabilities of all words of
+the model outside VOCAB. Prints one JSON object.
 """
 
 import math
@@ -49,7 +49,8 @@ def main() -> None:
     options = parser.parse_args()
     vocab, model = WordVocab.read(options.vocab), load_model(options.model)
     whole = TextScorer(load_model(options.model), precision="fp32", unknown="unk")
-    assert model.word_vocab is not None and model.softmax is not None
+    assert model.word_vocab is not None
+    assert model.softmax is not None
     ids = model.word_vocab.encode([word for word in vocab.words if word in model.word_vocab])
     model.softmax.bias.data[ids[ids != model.word_vocab.unknown_id] - 1] += LEFT_OUT
     others = TextScorer(model, precision="fp32", unknown="unk")

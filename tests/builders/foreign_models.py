@@ -21,26 +21,6 @@ Arrays = Mapping[str, np.ndarray]
 # --- TensorFlow checkpoints
 
 
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
-
-
-def _table_entry(value: int) -> int:
-    for _ in range(8):
-        value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-    return value
-
-
-_CRC_TABLE = [_table_entry(byte) for byte in range(256)]
-
-
-def masked(crc: int) -> int:
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
 def varint(value: int) -> bytes:
     parts = []
     while value > 0x7F:
@@ -77,8 +57,8 @@ def table_of(blocks: list[bytes], index: list[tuple[bytes, int]]) -> bytes:
     out = bytearray()
 
     def add(content: bytes) -> bytes:
-        start, stored = len(out), content + b"\0"
-        out.extend(stored + struct.pack("<I", masked(crc32c(stored))))
+        start = len(out)
+        out.extend(content + bytes(5))  # its type and a checksum
         return varint(start) + varint(len(content))
 
     handles = [add(one) for one in blocks]
@@ -88,11 +68,11 @@ def table_of(blocks: list[bytes], index: list[tuple[bytes, int]]) -> bytes:
 
 
 def tensor_entry(code: int, shape: tuple[int, ...], data: bytes, *, shard=0, start=0) -> bytes:
-    """Return what an index has of a tensor: type, shape, place and checksum."""
+    """Return what an index has of a tensor: type, shape and place."""
     dims = b"".join(field(2, field(1, size)) for size in shape)
     entry = field(1, code) + field(2, dims) + (field(3, shard) if shard else b"")
     entry += (field(4, start) if start else b"") + field(5, len(data))
-    return entry + field(6, masked(crc32c(data)), fixed32=True)
+    return entry + field(6, 0, fixed32=True)  # a checksum
 
 
 def field(number: int, value: int | bytes, *, fixed32: bool = False) -> bytes:

@@ -159,7 +159,6 @@ TEXT_TARGETS: dict[str, Make] = {
     "recipe": _file("recipe.toml", RECIPE, _read_recipe),
     "overrides": _file("overrides", OVERRIDES, _override),
     "fasttext": _file("fasttext.bin", fasttext_model(), read_vectors),
-    "fasttext-gz": _file("fasttext.bin.gz", gzip.compress(fasttext_model()), read_vectors),
     "glove": _file("glove.txt", "the 1 2 3\n강 -1 2e-3 .5\nof the 4 5 6\n", read_vectors),
     "columns": _file(
         "a.conll", "Mina NNP B-PER\nsings VBZ O\n\n# id\nSeoul NNP B-LOC\n. . O\n", read_columns,

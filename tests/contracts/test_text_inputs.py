@@ -59,11 +59,11 @@ def answer_of(printed):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_all_kinds_of_files_are_read_alike_and_no_table_as_prose(command, tmp_path):
+def test_all_kinds_of_files_are_read_alike_and_no_json_as_prose(command, tmp_path):
     expected = answer_of(run(command, write(tmp_path / "a.txt")))
     for suffix in (".jsonl", ".csv", ".tsv", ".parquet"):
         path = write(tmp_path / f"a{suffix}")
         assert answer_of(run(command, path, "--column", "body")) == expected
-    table = write(tmp_path / "b.csv").rename(tmp_path / "table.text")
-    assert "--column" in run(command, table, expect=2).stderr
-    assert answer_of(run(command, table, "--column", "body")) == expected
+    lines = write(tmp_path / "b.jsonl").rename(tmp_path / "lines.text")
+    assert "--column" in run(command, lines, expect=2).stderr
+    assert answer_of(run(command, lines, "--column", "body")) == expected

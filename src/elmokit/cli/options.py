@@ -17,7 +17,7 @@ from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import SEEDS, InputError, as_input_error
 from elmokit.files.sources import find_files
 from elmokit.tasks.formats.reading import Columns
-from elmokit.text.given_sentences import check_text, watched
+from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import DEFAULT_TOKENIZER, describe_tokenizers
 from elmokit.text.tokenizers.simple_data import LANGUAGES
 from elmokit.training.pretraining.presets import preset_names
@@ -162,8 +162,8 @@ ThreadsOption = Annotated[
 # --- text
 
 _FORMATS = (
-    "raw text, a sentence or a paragraph per line, or .jsonl, .csv, .tsv, .parquet (see --column) "
-    "and FASTA; also compressed or in .tar, .zip; - is standard input"
+    "raw text, a sentence or a paragraph per line, or .jsonl, .csv, .tsv, .parquet "
+    "(see --column); also compressed; - is standard input"
 )
 CORPUS_HELP = f"Files or folders of {_FORMATS}"
 TEXT_HELP = f"Files of {_FORMATS}."
@@ -336,4 +336,4 @@ def text_lines(
             check_text(text, where="--text")
     lines = [line for text in given or () for line in text.split("\n")]
     report.lines = len(lines)
-    return (TextLine(None, number, line) for number, line in enumerate(watched(lines), 1))
+    return (TextLine(None, number, line) for number, line in enumerate(lines, 1))

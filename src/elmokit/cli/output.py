@@ -331,7 +331,7 @@ def watch_training(description: str, options: "RunOptions") -> "Iterator[RunOpti
 
     def on_preparation(event: "Preparation") -> None:
         status = f"{counted(event.sentences, 'sentence')}, {counted(event.words, 'word')}"
-        update(event.words, total=event.total_words, status=status, description=event.stage)
+        update(event.words, total=None, status=status, description="tokenizing")
 
     def on_validation(done: int, total: int) -> None:
         status = f"{total:,} held-out sentences"

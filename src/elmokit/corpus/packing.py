@@ -14,7 +14,6 @@ from typing import Any, Literal
 import numpy as np
 
 from elmokit.corpus.shards import ShardSet, merge_shards
-from elmokit.errors import FormatError
 from elmokit.shapes import Bool, Int, UInt16
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD, WordVocab
@@ -252,10 +251,7 @@ class RowPacker:
         for row, (shard, sentence, steps_left) in cut.items():
             types = self.table.types(words[row])
             stream, _ = sentence_streams(types, np.array([0, len(types)]))
-            start = stream.shape[1] - 1 - steps_left
-            if start < 0:
-                raise FormatError(f"the stream state is damaged: row {row} is beyond its sentence.")
-            self.rows[row] = _Row(stream, start, (shard, sentence))
+            self.rows[row] = _Row(stream, stream.shape[1] - 1 - steps_left, (shard, sentence))
 
     def _next_sentence(self, row: _Row) -> None:
         if self.sentences is None:

@@ -4,6 +4,7 @@ The text is streamed once; a resumed run does not need it.
 """
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.hold_out import repeated_shares
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.corpus.text_shards import (
     NUM_HELD_OUT,
     OnPreparation,
-    Preparation,
     SentenceReader,
     TextConfig,
     TextShards,
@@ -28,11 +27,9 @@ from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers
 from elmokit.text.spelling import SpellingModel
-from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.text.tokenizers.simple_data import LANGUAGES, VERSION
-from elmokit.text.vocab_doctor import MIN_KNOWN, has_letter, script_of, unfit
+from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import COPY_AGAIN, SPECIAL_WORDS, WordVocab
+from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 
 log = logging.getLogger(__name__)
 
@@ -42,9 +39,7 @@ MAX_COUNTED = 100_000
 MAX_SPELLED = 300_000
 """Words outside the vocabulary from which their spelling is learned."""
 MAX_SAMPLE = 5000
-MAX_REPEATED_SHARE = 0.05
-"""Of a corpus or validation text, by words. Wikipedia, novels and reviews, English and Korean, have
-0.1 to 1 % within the corpus, and share 0.03 to 1.4 % with the validation text."""
+_HANGUL = re.compile("[가-힣]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +99,6 @@ def find_text(
             f"{shard_dir} holds finished shards: give it alone, or the text that it was made of."
         )
     shards = ShardSet.open(corpus[0]) if is_finished(corpus) else None
-    known = {MANIFEST_NAME, *(entry.file for entry in shards.entries)} if shards else set()
-    for path in sorted(shards.shard_dir.iterdir()) if shards else ():
-        if path.name not in known and not path.name.startswith("."):
-            raise InputError(f"{path} is among finished shards, and would not be read: move it.")
     exclude = [] if run_dir is None else [run_dir]
 
     def described(paths: Sequence[Path]) -> list[dict[str, Any]]:
@@ -135,9 +126,8 @@ def prepare_text(
 ) -> PreparedText:
     """Write shards, vocabulary and validation sentences to ``run_dir``.
 
-    Shards of the same files and settings are reused. ``normalization`` gives way to that of
-    finished shards, unless it is fixed; ``fixed_vocab`` replaces counting; ``reader`` reads files
-    that are no raw text.
+    ``normalization`` gives way to that of finished shards, unless it is fixed; ``fixed_vocab``
+    replaces counting; ``reader`` reads files that are no raw text.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     valid_dir, held_out = run_dir / VALID, None
@@ -159,14 +149,13 @@ def prepare_text(
     if sources.valid:
         held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
     if fixed_vocab is None:
-        fixed_vocab = _count_words(shards, vocab, on_preparation)
+        fixed_vocab = _count_words(shards, vocab)
     else:
         _check_fit(shards, fixed_vocab)
     fixed_vocab.write(run_dir / VOCAB)
     spelling = learn_spelling(shards, fixed_vocab)
     spelling.write(run_dir / SPELLING)
     _check_language(shards, fixed_vocab)
-    _warn_of_repeats(shards, held_out)
     return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
 
 
@@ -230,35 +219,16 @@ def is_finished(corpus: Sequence[Path]) -> bool:
 
 
 def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
-    """Warn if Korean was split at spaces alone; say that other languages have options."""
-    words = (word for word in vocab.words[:MAX_SAMPLE] if word not in SPECIAL_WORDS)
-    scripts = Counter(filter(None, map(script_of, words)))
+    """Warn if Korean was split at spaces alone."""
+    words = vocab.words[:MAX_SAMPLE]
+    num_korean = sum(_HANGUL.search(word) is not None for word in words)
     is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
-    if is_simple and 2 * scripts["Hangul"] > scripts.total():
+    if is_simple and 2 * num_korean > len(words):
         log.warning(
             "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
             "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
             "morphemes"
         )
-    elif shards.tokenizer == TokenizerConfig(name="simple", version=VERSION):
-        log.info(
-            "the tokenizer 'simple' knows no abbreviations without a language: --language %s",
-            ", ".join(filter(None, LANGUAGES)),
-        )
-
-
-def _warn_of_repeats(shards: ShardSet, valid: ShardSet | None) -> None:
-    repeated, shared = repeated_shares(shards, valid)
-    if shared > MAX_REPEATED_SHARE:
-        log.warning(
-            "%.0f %% of the validation text is also in the corpus (by words, in sentences that "
-            "occur in both), so its perplexity is measured on training text", 100 * shared
-        )  # fmt: skip
-    if repeated > MAX_REPEATED_SHARE:
-        log.warning(
-            "%.0f %% of the corpus repeats itself (by words, in sentences that occurred before): "
-            "awk '!seen[$0]++' IN > OUT leaves copies of lines out", 100 * repeated
-        )  # fmt: skip
 
 
 def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
@@ -269,29 +239,22 @@ def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
         counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
         for word, count in zip(shard.words, counts, strict=True):
             if word in vocab:
-                num_known += count * has_letter(word)
-            elif has_letter(word):
+                num_known += count
+            else:
                 unknown[word] += count
         if num_known >= MIN_KNOWN * (num_known + unknown.total()):
             return  # the other shards of so much text would only take time
-    if share := unknown.total() / max(1, num_known + unknown.total()):
-        problem = unfit(share, unknown.most_common(3), vocab.words)
-        raise FormatError(
-            f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
-        )
+    share = unknown.total() / (num_known + unknown.total())
+    problem = unfit(share, unknown.most_common(3), vocab.words)
+    raise FormatError(
+        f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
+    )
 
 
-def _count_words(
-    shards: ShardSet, config: VocabConfig, on_preparation: OnPreparation | None
-) -> WordVocab:
-    num_sentences = 0
+def _count_words(shards: ShardSet, config: VocabConfig) -> WordVocab:
     with WordCounter(max_distinct=MAX_COUNTED) as counter:
         for shard in map(shards.load, range(len(shards))):
             counter.add_counts(shard.words, np.bincount(shard.tokens).tolist())
-            num_sentences += shard.num_sentences
-            if on_preparation is not None:
-                done = (num_sentences, counter.num_words, shards.num_words)
-                on_preparation(Preparation("counting words", *done))
         counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
     if not counts:
         raise FormatError(

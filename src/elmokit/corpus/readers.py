@@ -4,25 +4,21 @@ Unreadable lines are skipped and counted; beyond a limit they are an error, so t
 another encoding does not silently become an empty corpus.
 """
 
-import itertools
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
-from elmokit.files.archives import members_of
+from elmokit.files.lines import MAX_CORPUS_LINE_BYTES
 from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import ReadReport, describe_skips, read_lines
-from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers, sentences_of_lines, tokenize_lines
 from elmokit.text.tokenizers.protocol import Tokenizer
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_MAX_LINE_BYTES = 1 << 20
 
 
 class TextLine(NamedTuple):
@@ -37,25 +33,23 @@ def read_text_lines(
     report: ReadReport,
     *,
     text_field: str | None = None,
-    max_line_bytes: int = DEFAULT_MAX_LINE_BYTES,
+    max_line_bytes: int = MAX_CORPUS_LINE_BYTES,
 ) -> Iterator[TextLine]:
-    """Yield the non-blank lines of files and of archives' members, and count them in ``report``.
+    """Yield the non-blank lines of files, and count them in ``report``.
 
     Lines over ``max_line_bytes`` are skipped, and never held in memory.
     """
-    special = SpecialWordCount()
-    for path in itertools.chain.from_iterable(map(members_of, files)):
+    has_text = False
+    for path in files:
         lines = read_lines(path, report, text_field=text_field, max_line_bytes=max_line_bytes)
         for number, line in lines:
-            special.add(line)
+            has_text = True
             yield TextLine(path, number, line)
     if report.num_bad:
         faults = describe_skips(report.faults)
         _log.warning("%d of %d corpus lines were skipped: %s", report.num_bad, report.lines, faults)
-    report.marked_lines += special.num_marked
     names = ", ".join(map(str, files[:3])) + (", ..." if len(files) > 3 else "")
-    special.warn(f"lines of {names}")
-    if special.num_lines == 0:
+    if not has_text:
         raise FormatError(
             f"{names}: the corpus holds no text ({describe_skips(report.skipped) or 'all empty'}). "
             "Expected one sentence or paragraph per line, in UTF-8."

@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.config import known_part, parse_record
+from elmokit.config import known_part
 from elmokit.errors import FormatError, InputError, check_ranges
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import check_file, damage, text_sha256
-from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 MENDING = "Copy the shards again, or start anew from the text, in another directory."
@@ -193,7 +192,9 @@ class ShardSet:
     @property
     def tokenizer(self) -> TokenizerConfig | None:
         stored = self.metadata.get("tokenizer")
-        return None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, stored))
+        return (
+            None if stored is None else TokenizerConfig(**known_part(TokenizerConfig, dict(stored)))
+        )
 
     @cached_property
     def num_sentences(self) -> int:
@@ -260,35 +261,13 @@ def write_shards(
             f"the corpus has no sentence with a word ({num_empty} empty sentences were skipped)."
         )
     shards = ShardSet(directory, tuple(entries), dict(metadata or {}), num_empty)
-    manifest = _Manifest(
-        format=_FORMAT, version=_VERSION,
-        num_sentences=shards.num_sentences, num_words=shards.num_words,
-        num_empty_sentences=num_empty, metadata=dict(shards.metadata), shards=shards.entries,
-    )  # fmt: skip
-    write_json(directory / MANIFEST_NAME, asdict(manifest))
+    write_json(directory / MANIFEST_NAME, {
+        "format": _FORMAT, "version": _VERSION,
+        "num_sentences": shards.num_sentences, "num_words": shards.num_words,
+        "num_empty_sentences": num_empty, "metadata": dict(shards.metadata),
+        "shards": [asdict(entry) for entry in shards.entries],
+    })  # fmt: skip
     return shards
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Manifest:
-    format: str
-    version: int
-    num_sentences: int
-    num_words: int
-    num_empty_sentences: int
-    metadata: dict[str, Any]
-    shards: tuple[ShardEntry, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _KnownMetadata:
-    """The keys of the metadata that are read again."""
-
-    tokenizer: TokenizerConfig | None = None
-    normalization: Normalization | None = None
-    num_held_out: int | None = None
-    settings: dict[str, Any] | None = None
-    sources: tuple[dict[str, Any], ...] = ()
 
 
 def _read_manifest(directory: Path) -> ShardSet:
@@ -304,11 +283,11 @@ def _read_manifest(directory: Path) -> ShardSet:
             f"{path}: not a manifest of {_FORMAT} {_VERSION}, but of {data.get('format')!r} "
             f"version {data.get('version')!r}. If {directory} holds raw text, give its files."
         )
-    manifest = parse_record(_Manifest, data, source=path, advice=MENDING)
-    shards = ShardSet(directory, manifest.shards, manifest.metadata, manifest.num_empty_sentences)
-    known = known_part(_KnownMetadata, manifest.metadata)
-    parse_record(_KnownMetadata, known, source=f"{path}: metadata", advice=MENDING)
-    counts = (manifest.num_sentences, manifest.num_words)
-    if not shards.entries or counts != (shards.num_sentences, shards.num_words):
-        raise FormatError(f"{path}: its shards have other counts than it states. {MENDING}")
+    with damage(path, MENDING):
+        entries = tuple(ShardEntry(**entry) for entry in data["shards"])
+        shards = ShardSet(directory, entries, data["metadata"], data["num_empty_sentences"])
+        _ = shards.tokenizer, shards.metadata.get("normalization")  # are read again
+        counts = (data["num_sentences"], data["num_words"])
+        if not entries or counts != (shards.num_sentences, shards.num_words):
+            raise ValueError("its shards have other counts than it states")
     return shards

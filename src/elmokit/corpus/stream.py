@@ -17,7 +17,6 @@ import numpy as np
 from elmokit.corpus.packing import RowPacker, SentenceOrder, Shuffle, WindowBatch, WordTable
 from elmokit.corpus.shards import ShardSet
 from elmokit.errors import InputError
-from elmokit.files.sources import damage
 from elmokit.jobs.identity import changes
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -117,18 +116,6 @@ class WindowStream:
                 "the stream state comes from other data or settings: "
                 f"{'; '.join(map(str, differences))}."
             )
-        with damage("the stream state", "Start a new run."):
-            counts = [entry.num_sentences for entry in self.shards.entries]
-            group = self.order.groups(state["epoch"])[state["group_position"]]
-            rows = [row for row in state["rows"] if row is not None]
-            numbers = [state["windows"], state["targets"], *(n for row in rows for n in row)]
-            if (
-                len(state["rows"]) != self.batch_size
-                or not 0 <= state["sentence_position"] < sum(counts[shard] for shard in group)
-                or any(sentence >= counts[shard] for shard, sentence, _ in rows)
-                or min(state["epoch"], state["group_position"], *numbers) < 0
-            ):
-                raise ValueError("its position is none of these shards")
 
 
 def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:

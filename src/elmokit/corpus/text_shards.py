@@ -1,11 +1,11 @@
-"""Shards of text files: written in one streamed pass, reused for the same files and settings."""
+"""Shards of text files, written in one streamed pass."""
 
 import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
@@ -13,7 +13,6 @@ from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError, InputError, check_ranges, counted
 from elmokit.files.remote import as_file
 from elmokit.files.sources import text_sha256
-from elmokit.text.given_sentences import SpecialWordCount
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import ONE_PROCESS, Workers, tokenize_lines
 from elmokit.text.tokenizers.registry import (
@@ -63,12 +62,10 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class Preparation:
-    """Progress in one stage of preparing a text."""
+    """Progress in splitting a text."""
 
-    stage: Literal["tokenizing", "counting words"]
     sentences: int
     words: int
-    total_words: int | None
 
 
 OnPreparation = Callable[[Preparation], object]
@@ -88,7 +85,7 @@ class SentenceReader(Protocol):
 
 @dataclass(frozen=True)
 class TextShards:
-    """Writes shards of text files, or opens those of the same files and settings."""
+    """Writes shards of text files."""
 
     text: TextConfig
     normalization: Normalization
@@ -125,11 +122,8 @@ class TextShards:
         held_out_dir: Path | None = None,
         report: ReadReport | None = None,
     ) -> tuple[ShardSet, ShardSet | None]:
-        """Write or reuse shards of files from `describe_files`, and those of held-out sentences."""
+        """Write shards of files from `describe_files`, and those of held-out sentences."""
         metadata = self._metadata(sources)
-        found = self._open(metadata, target, held_out_dir)
-        if found is not None:
-            return found
         report = ReadReport() if report is None else report
         sentences = self._reported(self._read(sources, report), report)
         held_out: list[list[str]] = []
@@ -138,7 +132,8 @@ class TextShards:
         if self.text.replay is not None:
             sentences = interleaved(sentences, self._replayed, self.text.replay_share)
         size = self.text.tokens_per_shard
-        (target / MANIFEST_NAME).unlink(missing_ok=True)
+        for directory in filter(None, (target, held_out_dir)):  # of an interrupted preparation
+            (directory / MANIFEST_NAME).unlink(missing_ok=True)
         shards = write_shards(sentences, target, tokens_per_shard=size, metadata=metadata)
         lines = f"{counted(report.lines, 'line')} read, " if self.reader is None else ""
         log.info(
@@ -150,7 +145,6 @@ class TextShards:
         if not held_out:
             log.warning("the corpus is too small to hold anything out: there will be no validation")
             return shards, None
-        (held_out_dir / MANIFEST_NAME).unlink(missing_ok=True)
         return shards, write_shards(
             held_out, held_out_dir, tokens_per_shard=size, metadata=shards.metadata
         )
@@ -171,9 +165,9 @@ class TextShards:
         on_preparation, number = self.on_preparation or (lambda _: None), 0
         for number, sentence in enumerate(sentences, start=1):
             if number % SENTENCES_AN_EVENT == 0:
-                on_preparation(Preparation("tokenizing", number, report.words, None))
+                on_preparation(Preparation(number, report.words))
             yield sentence
-        on_preparation(Preparation("tokenizing", number, report.words, None))
+        on_preparation(Preparation(number, report.words))
 
     def _replayed(self) -> Iterator[list[str]]:
         return read_sentences(
@@ -186,7 +180,6 @@ class TextShards:
     ) -> Iterator[list[str]]:
         """Yield each sentence once: a repeated one could be both trained on and held out."""
         seen: set[bytes] = set()
-        special = SpecialWordCount()
         for source in sources:
             for sentence in reader.read(Path(source["path"])):
                 forms = (normalize(word, self.normalization) for word in sentence)
@@ -197,28 +190,7 @@ class TextShards:
                 seen.add(sha256)
                 report.sentences += 1
                 report.words += len(words)
-                special.add(" ".join(words))
                 yield words
-        special.warn(f"sentences of {sources[0]['path']}")
-
-    def _open(
-        self, metadata: Mapping[str, Any], target: Path, held_out_dir: Path | None
-    ) -> tuple[ShardSet, ShardSet | None] | None:
-        if any(source["sha256"] is None for source in metadata["sources"]):
-            return None  # standard input or a pipe: the text may be another
-        opened: list[ShardSet] = []
-        for directory in (target, held_out_dir):
-            if directory is None or (opened and not opened[0].metadata[NUM_HELD_OUT]):
-                return opened[0], None
-            if not (directory / MANIFEST_NAME).exists():
-                return None
-            shards = ShardSet.open(directory)
-            stored = shards.metadata
-            is_same = all(stored.get(key) == value for key, value in metadata.items())
-            if not is_same or (NUM_HELD_OUT in stored) != (held_out_dir is not None):
-                return None
-            opened.append(shards)
-        return opened[0], opened[1]
 
     def _hold_out(
         self, sentences: Iterator[list[str]], held_out: list[list[str]], metadata: dict[str, Any]

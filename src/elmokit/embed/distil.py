@@ -5,9 +5,8 @@ via reductions to static embeddings". The means are centered and whitened and th
 in `elmokit.embed.sentences`, so that the mean of the rows of a sentence is its vector.
 """
 
-import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,12 +86,8 @@ def distil(
     started = time.monotonic()
     with scratch_directory("elmokit-distil") as folder:
         shards = corpus_shards(paths, folder, model=model)
-
-        def sentences() -> Iterator[list[str]]:
-            return itertools.chain.from_iterable(part.sentences() for part in shards)
-
         with WordCounter() as counter:
-            for sentence in sentences():
+            for sentence in shards.sentences():
                 counter.add(sentence)
             num_words = counter.num_words
             frequent = counter.most_common(min_count=min_count, max_size=max_words)
@@ -107,7 +102,7 @@ def distil(
         row_of = {word: row for row, word in enumerate(words)}
         sums = np.zeros((len(words), embedder.dim))
         num_done = 0
-        for embedded in embedder.stream(sentences(), layers=layers, state=state):
+        for embedded in embedder.stream(shards.sentences(), layers=layers, state=state):
             for word, vector in zip(embedded.words, embedded.vectors, strict=True):
                 if (row := row_of.get(word)) is not None:
                     sums[row] += vector

@@ -5,7 +5,6 @@ vectors, so one that cannot be read stops the job.
 """
 
 import hashlib
-import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sentences import Pooling
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import Location
-from elmokit.files.archives import members_of
 from elmokit.files.lines import BadLine, text_of_line
 from elmokit.files.sources import (
     COMPRESSIONS,
@@ -77,8 +75,7 @@ class NumberedLines:
         """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
         total = 0
         for path in self.files:
-            is_packed = file_kind(path) in ("archive", "parquet")
-            is_packed = is_packed or path.suffix.lower() in COMPRESSIONS
+            is_packed = file_kind(path) == "parquet" or path.suffix.lower() in COMPRESSIONS
             if is_packed or is_read_once(path) or (size := file_size(path)) is None:
                 return None
             total += size
@@ -98,7 +95,7 @@ class NumberedLines:
 
     def located(self) -> Iterator[tuple[Location, str]]:
         """Yield every text with its file and its number there; use this or iterate, not both."""
-        for path in itertools.chain.from_iterable(map(members_of, self.files)):
+        for path in self.files:
             records = TextRecords(path, text_field=self._text_field)
             self._bytes_before, self._records = self.num_bytes, records
             for record in records:

@@ -29,9 +29,7 @@ the words of tweets: 4 to 7 % of pieces of 30 words are above the limit, of 200 
 """
 MAX_WORDS = 100_000
 """Words after which a text that passed is no longer checked."""
-MAX_WORD_CHARACTERS = 256
-"""Length of the longest word whose punctuation is looked at."""
-_GLUED = re.compile(r"[^\W\d_][.,!?;:…。！？、，；：]+[\"'”’)\]]*$")
+_GLUED = re.compile(r"[^\W\d_]{2,256}[.,!?;:…。！？、，；：]+[\"'”’)\]]*")
 _SPACES_INSIDE = re.compile(r"\S\s+\S+\s+\S")
 
 
@@ -94,9 +92,7 @@ class WordChecks:
             )  # fmt: skip
 
     def _tell_unknown(self, unknown: dict[str, int]) -> None:
-        # most words end in a letter, which is quicker to ask than the pattern
-        ends = [w for w in unknown if not w[-1:].isalnum() and len(w) <= MAX_WORD_CHARACTERS]
-        glued = [word for word in ends if _GLUED.search(word)]
+        glued = [word for word in unknown if _GLUED.fullmatch(word)]
         self._num_glued += sum(map(unknown.__getitem__, glued))
         self._num_unknown += sum(unknown.values())
         if self._num_words < MIN_WORDS:

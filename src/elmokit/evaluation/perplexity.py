@@ -19,7 +19,7 @@ from elmokit.evaluation.text_scorer import (
     UnknownWords,
 )
 from elmokit.inference.results import StartState
-from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences, watched
+from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
@@ -167,7 +167,7 @@ def perplexity(
     scorer = TextScorer(
         model, batch_size=batch_size, state=state, precision=precision, unknown=unknown
     )
-    words = split_sentences(watched(sentences), model.tokenize)
+    words = split_sentences(sentences, model.tokenize)
     return perplexity_of_words(scorer, words, on_sentences)
 
 

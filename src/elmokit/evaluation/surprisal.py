@@ -30,7 +30,7 @@ from elmokit.evaluation.text_scorer import (
 )
 from elmokit.inference.results import StartState
 from elmokit.text.alignment import Offsets, align, align_sentences
-from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence, watched
+from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
@@ -197,7 +197,7 @@ def surprisal(
     loaded = open_bilm(model)
 
     def sourced() -> Iterator[_Sourced]:
-        for i, sentence in enumerate(watched(sentences)):
+        for i, sentence in enumerate(sentences):
             words = split_sentence(sentence, loaded.tokenize, where=f"sentence {i}")
             offsets = align(words, sentence) if isinstance(sentence, str) else None
             yield words, _Source(offsets=offsets)

@@ -18,8 +18,7 @@ _SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
 def table_records(path: Path) -> Iterator[tuple[Location, dict[str, str]]]:
     """Yield the rows of a table with a header by column: commas in ``.csv``, else tabs."""
     delimiter = "," if plain_suffix(path) == ".csv" else "\t"
-    numbered = table_rows(path, numbered_lines(path), delimiter)
-    rows = ((number, row) for number, row in numbered if row)
+    rows = table_rows(path, numbered_lines(path), delimiter)
     _, header = next(rows, (0, []))
     for number, row in rows:
         location = Location(path=path, line=number)

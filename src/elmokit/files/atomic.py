@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
-from elmokit.files.remote import as_address, is_read
+from elmokit.files.remote import as_address
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
@@ -29,7 +29,10 @@ def check_target(path: StrPath, *, inputs: Iterable[StrPath] = (), overwrite: bo
     if not replaced_by(target).exists():
         return
     if any(os.path.exists(source) and target.samefile(source) for source in inputs):
-        raise is_read(target)
+        raise InputError(
+            f"{target} is read by this command, so it cannot be its output too. Give another name "
+            "for the output."
+        )
     if not overwrite:
         raise FileExistsError(
             f"{target} exists already. Replace it with --overwrite, or give another name."
@@ -89,18 +92,10 @@ def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
     target = Path(path)
     if (address := as_address(path)) is not None:
         raise InputError(
-            f"{address} is an address, but this output must be on this machine. `embed` and "
-            "`vocab` write to addresses; copy other results there when they are complete."
+            f"{address} is an address, but outputs are written on this machine. Copy it there "
+            "when it is complete."
         )
     if target.is_symlink():
-        folder = target.parent.stat()
-        is_public = folder.st_mode & stat.S_ISVTX and folder.st_mode & stat.S_IWOTH
-        owners = (os.geteuid(), folder.st_uid) if os.name == "posix" else ()
-        if is_public and owners and target.lstat().st_uid not in owners:
-            raise InputError(
-                f"{target} is a link that another user put into a folder where everybody may "
-                "write. Remove it, or write to another folder."
-            )
         target = Path(os.path.realpath(target))
     try:
         mode = os.stat(path).st_mode
@@ -172,20 +167,17 @@ def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
 
 
 @contextmanager
-def atomic_directory(
-    path: StrPath, *, keep: Callable[[], bool] = lambda: False, last: str = ""
-) -> Iterator[Path]:
+def atomic_directory(path: StrPath, *, keep: Callable[[], bool] = lambda: False) -> Iterator[Path]:
     """Yield an empty directory that replaces ``path`` on success and is removed on errors.
 
     On return it survives a power cut. A kill between the two renames that replace an older
     directory leaves that one intact as `previous_of`. ``keep`` is asked at the end whether the
-    directory that is there, perhaps from another process, stays. An empty mount point or working
-    directory, which cannot be replaced, is filled instead, with the file ``last`` at the end.
+    directory that is there, perhaps from another process, stays. A mount point or the working
+    directory cannot be replaced.
     """
     target = replaced_by(path, directory=True)
     previous = previous_of(target)
-    is_fixed = os.path.ismount(target) or _holds_working_directory(target)
-    if is_fixed and any(target.iterdir()):
+    if os.path.ismount(target) or _holds_working_directory(target):
         raise InputError(
             f"{target} is a mount point or the working directory, so it cannot be replaced. Give "
             "another directory, or run this from another one."
@@ -201,11 +193,6 @@ def atomic_directory(
             _force_to_disk(written)
         _force_to_disk(temp_path)
         if keep():
-            return
-        if is_fixed:
-            for written in sorted(temp_path.iterdir(), key=lambda path: path.name == last):
-                shutil.move(written, target / written.name)
-            _force_to_disk(target)
             return
         # a directory cannot be renamed onto one that is not empty, so for a moment there is none of
         # this name; readers then take `previous_of`

@@ -10,7 +10,6 @@ from typing import Any
 from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.lines import MAX_SETTINGS_BYTES, read_bounded, text_of_line
-from elmokit.files.sources import refuse_lfs_pointer
 
 
 def write_json(path: Path, value: object, *, indent: int | None = 1) -> None:
@@ -69,10 +68,9 @@ def parse_json(
     content: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Parse one JSON object as `read_json` does; ``source`` begins error messages."""
-    if isinstance(content, bytes):
-        refuse_lfs_pointer(source, content)
-        if not json.detect_encoding(content).startswith("utf-8"):  # `json` would also take UTF-16
-            text_of_line(content, source, None, reason=advice)
+    is_utf8 = isinstance(content, str) or json.detect_encoding(content).startswith("utf-8")
+    if not is_utf8:  # `json` would also take UTF-16
+        text_of_line(content, source, None, reason=advice)
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:

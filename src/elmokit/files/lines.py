@@ -26,7 +26,6 @@ MAX_WORD_LIST_BYTES = 2**29
 """Of vocabularies: 512 MB, some 50 million words."""
 _MAX_COMPRESSION = 1032
 """Bytes that deflate makes of one, at most. No other compression is believed to make more."""
-_PIECE_BYTES = 1 << 20
 _MAX_GROWTH, _GROWTH_BYTES, _SMALL_BYTES = 2, 1 << 26, 1 << 16
 """Numbers hardly shrink, so files may hold twice their size (half precision), and some megabytes
 more; what small files hold is bounded by what compression can do."""
@@ -38,16 +37,13 @@ def read_bounded(
     """Return the bytes of a file, which may be a pipe."""
     if missing is not None and not Path(path).exists():
         raise FileNotFoundError(missing)
-    # one byte more than allowed tells a file of the limit from a longer one; pipes have no size
-    pieces, left = [], max_bytes + 1
     with Path(path).open("rb") as file:
-        if os.fstat(file.fileno()).st_size <= max_bytes:
-            while left and (piece := file.read(min(left, _PIECE_BYTES))):
-                pieces.append(piece)
-                left -= len(piece)
-            if left:
-                return b"".join(pieces)
-    raise too_large(path, max_bytes)
+        # pipes have no size; a byte more than allowed tells a file of the limit from a longer one
+        is_larger = os.fstat(file.fileno()).st_size > max_bytes
+        content = b"" if is_larger else file.read(max_bytes + 1)
+    if is_larger or len(content) > max_bytes:
+        raise too_large(path, max_bytes)
+    return content
 
 
 def most_bytes(num_stored: int) -> int:
@@ -79,6 +75,8 @@ def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
 
 MAX_LINE_BYTES = 1 << 26
 """Longer lines are not held in memory."""
+MAX_CORPUS_LINE_BYTES = 1 << 20
+"""Of a sentence or paragraph of a corpus."""
 CONVERT = "Convert it to UTF-8: iconv -f ENCODING -t UTF-8 IN > OUT"
 _UTF8_BOM = b"\xef\xbb\xbf"
 
@@ -101,9 +99,12 @@ class BadLine:
 
     def __str__(self) -> str:
         if self.note:
-            return f"{self.note}."
+            return self.note
         if self.fault == "too_long":
-            return f"longer than {MAX_LINE_BYTES:,} bytes. Is this the right file?"
+            return (
+                f"longer than {MAX_LINE_BYTES:,} bytes, or in a corpus {MAX_CORPUS_LINE_BYTES:,}. "
+                "Is this the right file?"
+            )
         what = "a NUL byte" if self.fault == "nul" else "not UTF-8"
         return f"{what} at byte {self.position}: a binary file or another encoding. {CONVERT}."
 

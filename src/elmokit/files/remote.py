@@ -1,12 +1,11 @@
-"""Files in object storage and elsewhere, by address (``s3://BUCKET/KEY``), through fsspec.
+"""Files in object storage and elsewhere, read by address (``s3://BUCKET/KEY``), through fsspec.
 
 fsspec comes with PyTorch; the driver of a storage (s3fs, gcsfs, …) is a package of its own.
 """
 
-import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -14,19 +13,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from elmokit.errors import InputError
-from elmokit.files.temporary import (
-    LOCK_NAME,
-    cache_dir,
-    held_directory,
-    remove_leftovers,
-    temporary_directory,
-)
 
 StrPath = str | os.PathLike[str]
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/{1,2}(/?[^/].*)", re.DOTALL)
-_BUCKETS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci"})
-"""Storages with buckets, which must exist."""
-_STORAGES = _BUCKETS | {"http", "https", "hf", "memory"}
+_STORAGES = frozenset(
+    ["s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "http", "https", "hf", "memory"]
+)
 """fsspec knows many more, some of which read any local file or address that a text names."""
 
 
@@ -85,16 +77,6 @@ class RemoteFile:
         """Whether there is such a file."""
         return self._asked("isfile")
 
-    def is_taken(self) -> bool:
-        """Whether a file is here, asked anew; `is_file` takes every error of a driver for no."""
-        _system(self.address)[0].invalidate_cache()
-        try:
-            return self._asked("info")["type"] != "directory"
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise InputError(f"{self}: {type(error).__name__}: {error}") from error
-
     def matches(self) -> list["RemoteFile"]:
         """Return this file, the files below this folder, or those that match this pattern.
 
@@ -108,39 +90,6 @@ class RemoteFile:
         else:
             names = [name for name in self._asked("glob") if system.isfile(name)]
         return [RemoteFile(system.unstrip_protocol(name)) for name in sorted(names)]
-
-    def is_same(self, other: StrPath) -> bool:
-        """Whether another path or address is this file."""
-        if (address := as_address(other)) is None:
-            return False
-        (mine, path), (system, other_path) = _system(self.address), _system(address)
-        return type(mine) is type(system) and path == other_path
-
-    def check_place(self) -> None:
-        """Check before any work that a file may be written here."""
-        if self._kind in ("http", "https"):
-            raise InputError(f"{self}: nothing is written there. Give a path, or s3://BUCKET/KEY.")
-        system, path = _system(self.address)
-        bucket = path.split("/", 1)[0]
-        place = RemoteFile(system.unstrip_protocol(bucket))
-        if self._kind in _BUCKETS and not place._asked("exists"):
-            raise FileNotFoundError(
-                f"There is no bucket {bucket!r} for {self}, or you may not see it. Make it, or "
-                "check the name and your credentials."
-            )
-
-    def upload(self, path: Path) -> None:
-        """Copy a local file here; in these storages it appears whole or not at all."""
-        system, target = _system(self.address)
-        with _named_errors(self.address):
-            system.put_file(str(path), target)
-        system.invalidate_cache()
-        if self.num_bytes not in (None, path.stat().st_size):
-            raise OSError(f"{self} arrived incomplete; the file is kept in {path}.")
-
-    @property
-    def _kind(self) -> str:
-        return self.address.partition("://")[0]
 
     def _asked(self, what: str, *arguments: str) -> Any:
         """Call the driver with the address and arguments."""
@@ -156,73 +105,6 @@ def as_file(path: StrPath) -> AnyFile:
     """Return a local path, or what an address stands for."""
     address = as_address(path)
     return Path(path) if address is None else RemoteFile(address)
-
-
-def is_read(output: object) -> InputError:
-    """Return the error that an output is one of the inputs too."""
-    return InputError(
-        f"{output} is read by this command, so it cannot be its output too. Give another name "
-        "for the output."
-    )
-
-
-@contextmanager
-def local_output(
-    target: StrPath,
-    *,
-    inputs: Iterable[StrPath] = (),
-    overwrite: bool = False,
-    resume: bool | None = None,
-) -> Iterator[Path]:
-    """Yield where to write an output: ``target``, or a local file that is then sent to an address.
-
-    Until it has arrived, that file and what lies beside it stay in the cache folder, so that a job
-    can be resumed and a failed transfer repeated.
-
-    ``resume`` says whether a job goes on; None if there is nothing to resume, so a file that was
-    not sent is made again.
-    """
-    address = as_address(target)
-    if address is None:
-        yield Path(target)
-        return
-    remote = RemoteFile(address)
-    if any(map(remote.is_same, inputs)):
-        raise is_read(remote)
-    remote.check_place()
-    folder = cache_dir("uploads") / hashlib.sha256(address.encode()).hexdigest()[:16]
-    busy = f"Another process writes to {remote}. Wait for it, stop it, or give another output."
-    with held_directory(folder, busy=busy):
-        is_there = remote.is_taken()
-        if is_there and not (overwrite or resume):
-            raise FileExistsError(
-                f"{remote} exists already. Replace it with --overwrite, or give another name."
-            )
-        path, arrived = folder / remote.name, None
-        remove_leftovers(folder)  # of an output or download that a kill interrupted
-        if resume is None:
-            path.unlink(missing_ok=True)
-        elif path.exists() and not (overwrite or resume):
-            raise FileExistsError(
-                f"A finished output for {remote} waits in {path}: send it with --resume, or start "
-                "over with --overwrite."
-            )
-        # parts beside it are those of a job that replaces what is there
-        is_begun = any(not one.name.endswith((LOCK_NAME, ".partial")) for one in folder.iterdir())
-        if is_there and resume and not is_begun:
-            with temporary_directory(folder, remote.name) as download:
-                remote._asked("get_file", str(download / remote.name))
-                (download / remote.name).replace(path)
-            arrived = _identity(path)
-        yield path
-        if _identity(path) != arrived:
-            remote.upload(path)
-        path.unlink()
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns
 
 
 @cache

@@ -18,7 +18,6 @@ from typing import Any, Literal, NoReturn
 from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
 from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 """These say nothing about the contents of a file."""
 
@@ -42,24 +41,8 @@ def damage(path: object, advice: str, *, what: str = "damaged") -> Iterator[None
                 error.filename = str(path)
             if error.filename is not None:
                 raise
-        refuse_lfs_pointer(path)
         reason = str(error).strip().removesuffix(".") or type(error).__name__
         raise FormatError(f"{path}: {what}: {reason}. {advice}") from error
-
-
-def refuse_lfs_pointer(path: Any, head: bytes | None = None) -> None:
-    """Raise `FormatError` for what Git LFS leaves in place of a file that it has not fetched.
-
-    ``head`` is how the file begins, if that was read; ``path`` is then only for the message.
-    """
-    if head is None and isinstance(path, Path) and path.is_file():
-        with path.open("rb") as file:
-            head = file.read(len(_LFS_POINTER))
-    if (head or b"").startswith(_LFS_POINTER):
-        raise FormatError(
-            f"{path}: a Git LFS pointer, which stands for the file but is not the file itself. "
-            "Fetch the file: run `git lfs pull` in its repository."
-        )
 
 
 def file_sha256(path: AnyFile) -> str:
@@ -85,7 +68,7 @@ def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
         raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")
 
 
-FileKind = Literal["text", "jsonl", "parquet", "fasta", "archive"]
+FileKind = Literal["text", "jsonl", "parquet"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
@@ -93,15 +76,8 @@ _PIECE_BYTES = 1 << 18
 _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
-_DAMAGE = {"zlib", "gzip", "_lzma", "tarfile", "zipfile"}
-"""Where errors of damaged files come from; those of archives in the middle of a member."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
-_TAR_SUFFIXES = {".tgz": ".gz", ".tbz2": ".bz2", ".txz": ".xz", ".tzst": ".zst"}
-_KINDS: dict[str, FileKind] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
-    **dict.fromkeys((".tar", ".zip", *_TAR_SUFFIXES), "archive"),
-    **dict.fromkeys((".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn"), "fasta"),
-}  # fmt: skip
+_KINDS: dict[str, FileKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -156,25 +132,19 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-    # Of a file and what links to it only the file counts. Shards record paths: the same folder must
-    # give the same ones whatever links to it.
-    by_place: dict[str, Path] = {}
-    for match in sorted(chain.from_iterable(map(_files_below, places))):
-        real = os.path.realpath(match)
-        if real not in by_place or os.path.abspath(match) == real:
-            by_place[real] = match
-    return [*sorted(by_place.values())]
+    return sorted({*chain.from_iterable(map(_files_below, places))})
 
 
 def _files_below(place: Path) -> Iterator[Path]:
-    """Yield a file, or the visible ones below a directory, whose loops of links end."""
+    """Yield a file, or the visible ones below a directory, each folder once."""
     if not place.is_dir():
         yield from [place] * place.is_file()
         return
     seen = set()
     for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
         real = os.path.realpath(folder)
-        folders[:] = [name for name in folders if real not in seen and name[0] != "."]
+        # in order, so that the same folder gives the same paths
+        folders[:] = sorted(name for name in folders if real not in seen and name[0] != ".")
         if real not in seen:
             files = (Path(folder, name) for name in names if name[0] != ".")
             yield from filter(Path.is_file, files)
@@ -241,32 +211,26 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
 
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
     """
-    suffix = _TAR_SUFFIXES.get(path.suffix.lower(), path.suffix.lower())
-    suffix = suffix if compression is None else compression
-    num_bytes = 0
-    try:
+    suffix = path.suffix.lower() if compression is None else compression
+    what, is_first = f"damaged or truncated {suffix} file", True
+    with damage(path, "Copy or compress the file again.", what=what):
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
-            if num_bytes == 0 and compression is None and file_kind(path) != "archive":
+            if is_first and compression is None:
                 _check_is_text(path, piece)
-            num_bytes += len(piece)
+            is_first = False
             yield piece
-        if num_bytes == 0 and suffix in (".gz", ".zst") and file_size(path) == 0:
+        if is_first and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
-    except Exception as error:
-        # zlib, gzip, lzma and the readers of archives have errors of their own, bz2 has none
-        is_damage = type(error).__module__ in _DAMAGE or isinstance(error, EOFError)
-        if not is_damage and not (suffix == ".bz2" and type(error) is OSError and not error.errno):
-            raise
-        refuse_lfs_pointer(path)
-        raise FormatError(
-            f"{path}: damaged or truncated {suffix} file: readable up to byte {num_bytes} of "
-            f"its decompressed text, then: {error}. Copy or compress the file again."
-        ) from error
 
 
-def open_stream(path: AnyFile, *, compression: str | None = None) -> io.BufferedReader:
+def open_stream(path: AnyFile) -> io.BufferedReader:
     """Open the decompressed bytes of `read_pieces` as a file that is read forward."""
-    return io.BufferedReader(_Stream(read_pieces(path, compression=compression)), _PIECE_BYTES)
+    return stream_of(read_pieces(path))
+
+
+def stream_of(pieces: Iterator[bytes]) -> io.BufferedReader:
+    """Return pieces of bytes as a file that is read forward."""
+    return io.BufferedReader(_Stream(pieces), _PIECE_BYTES)
 
 
 class _Stream(io.RawIOBase):
@@ -314,23 +278,20 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
         raise MissingExtraError("zstandard", extra="zst") from error
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 31)
     frame = None
-    try:
-        with path.open("rb") as file:
-            while rest := file.read(_ZST_INPUT_BYTES):
-                while rest:
-                    frame = frame or decompressor.decompressobj()
-                    if piece := frame.decompress(rest):
-                        yield piece
-                    rest = frame.unused_data if frame.eof else b""
-                    frame = None if frame.eof else frame
-    except zstandard.ZstdError as error:
-        raise EOFError(str(error)) from error
+    with path.open("rb") as file:
+        while rest := file.read(_ZST_INPUT_BYTES):
+            while rest:
+                frame = frame or decompressor.decompressobj()
+                if piece := frame.decompress(rest):
+                    yield piece
+                rest = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
     if frame is not None:
         raise EOFError("the last frame is not complete")
 
 
 def _check_is_text(path: AnyFile, piece: bytes) -> None:
-    refuse_lfs_pointer(path, piece)
     for suffix, magic in _MAGIC.items():
         if re.match(magic, piece):
-            raise FormatError(f"{path}: not text, but what a {suffix} file holds: name it {suffix}")
+            advice = "Unpack it." if suffix in (".zip", ".tar") else f"Name it {suffix}."
+            raise FormatError(f"{path}: not text, but what a {suffix} file holds. {advice}")

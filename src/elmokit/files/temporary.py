@@ -36,7 +36,6 @@ _NAME = re.compile(rf"\..+\.{_MACHINE}[0-9a-z_]+\.partial", re.DOTALL)
 _MAX_NAME_BYTES = 200
 """Of a name that becomes part of a longer one; systems allow 255."""
 _NO_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextmanager
@@ -152,9 +151,9 @@ def make_directory(path: Path) -> None:
 def why_untrusted(path: Path) -> str | None:
     """Say why others could have written a file or the directory ``path``; None if they could not.
 
-    Asked before code is loaded from it. Nobody but this user or root may write it, nor the
-    directories above, unless they are sticky, like ``/tmp``; there a user's own group, and that of
-    root, count as the user. Always None where the system has no users, as on Windows.
+    Asked before code is loaded from it. It and the directories above must belong to this user or
+    root, and nobody else may write there; above, they may if it is sticky, like ``/tmp``. Always
+    None where the system has no users, as on Windows.
     """
     if not hasattr(os, "geteuid"):
         return None
@@ -163,31 +162,22 @@ def why_untrusted(path: Path) -> str | None:
     # who may write a directory above can put another tree in the place of the whole path
     for place in (path, *path.parent.resolve().joinpath(path.name).parents):
         status, is_above = place.stat(), place != path
-        users, groups, foreign_root = _trusted()
-        if status.st_uid not in users and not (is_above and status.st_uid == foreign_root):
+        users = {0, os.geteuid(), *(_root_of_container() if is_above else ())}
+        if status.st_uid not in users:
             return f"{place} belongs to user {status.st_uid}"
-        if is_above and status.st_mode & stat.S_ISVTX:
-            continue
-        is_own_group = is_above and status.st_gid in groups
-        if status.st_mode & (stat.S_IWOTH if is_own_group else _OTHERS_MAY_WRITE):
+        is_sticky = is_above and status.st_mode & stat.S_ISVTX
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
             return f"others may write to {place} (mode {stat.S_IMODE(status.st_mode):o})"
     return None
 
 
 @functools.cache
-def _trusted() -> tuple[set[int], set[int], int | None]:
-    """Return trusted users and groups, and who stands for root outside of a container."""
-    import grp
-    import pwd
-
-    groups, foreign_root = {0}, None
-    with suppress(KeyError):  # where a user has a group of the same name
-        groups.add(grp.getgrnam(pwd.getpwuid(os.geteuid()).pw_name).gr_gid)
+def _root_of_container() -> list[int]:
+    """Return who stands for root in a container that does not know root."""
     with suppress(OSError):
-        mapping = Path("/proc/self/uid_map").read_text().split()
-        if mapping != ["0", "0", str(2**32 - 1)]:  # a container that does not know root
-            foreign_root = int(Path("/proc/sys/kernel/overflowuid").read_text())
-    return {0, os.geteuid()}, groups, foreign_root
+        if Path("/proc/self/uid_map").read_text().split() != ["0", "0", str(2**32 - 1)]:
+            return [int(Path("/proc/sys/kernel/overflowuid").read_text())]
+    return []
 
 
 def cache_dir(name: str) -> Path:

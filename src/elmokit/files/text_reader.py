@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from elmokit.errors import FormatError
-from elmokit.files.lines import CONVERT, BadLine, SkipReason, decode_line
+from elmokit.files.lines import BadLine, SkipReason, decode_line
 from elmokit.files.sources import AnyFile
-from elmokit.files.text_records import CHOOSE, ONE_RECORD_A_LINE, TextRecords
+from elmokit.files.text_records import TextRecords
 
 log = logging.getLogger(__name__)
 
 _HARMLESS: tuple[SkipReason, ...] = ("blank", "empty_sentence")
 _MAX_BAD_LINES = 100  # beyond this number and share of all lines, reading stops at once
 _MAX_BAD_SHARE = 0.01
-_MAX_BAD_SHARE_OF_FILE = 0.5  # at the end of each file, however small
-_MAX_NOT_UTF8_SHARE_OF_FILE = 0.1
+_MAX_BAD_SHARE_OF_FILE = 0.1  # at the end of each file, however small
 
 
 @dataclass
@@ -26,13 +25,11 @@ class ReadReport:
     files: int = 0
     """Files read to their end."""
     lines: int = 0
-    """Lines of texts and in records (of JSON lines, Parquet, tables), also blank and bad ones."""
+    """Lines of texts and in records (of JSON lines, Parquet, tables), also bad ones."""
     sentences: int = 0
     words: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     """Lines without text, by reason (and sentences in which the tokenizer found no word)."""
-    marked_lines: int = 0
-    """Lines that hold special words of language models."""
 
     @property
     def faults(self) -> Counter[SkipReason]:
@@ -58,21 +55,14 @@ def read_lines(
     ``text_field`` is as for `TextRecords`. `FormatError` for damage or too many bad lines.
     """
     own = ReadReport()
-    place = note = ""  # of the first bad line, of the first record without text
+    first = ""
 
-    def check(is_too_bad: bool, how_many: str) -> None:
-        if not is_too_bad:
-            return
-        worst = own.faults.most_common(1)[0][0]
-        advice = {
-            "bad_json": ONE_RECORD_A_LINE,
-            "too_long": f"A line may have {max_line_bytes} bytes: one sentence or paragraph.",
-            "no_text": f"The first without text: {note} {CHOOSE}",
-        }.get(worst, f"{CONVERT}.")
-        raise FormatError(
-            f"{path}, {place}: the first of too many bad lines: {how_many} cannot be read "
-            f"({describe_skips(report.faults)}). {advice}"
-        )
+    def check(is_too_bad: bool) -> None:
+        if is_too_bad:
+            raise FormatError(
+                f"{path}, line {first} It is the first of too many bad lines: "
+                f"{describe_skips(report.faults)} of {report.lines:,}."
+            )
 
     for line in _lines(path, text_field, max_line_bytes):
         own.lines += 1
@@ -82,23 +72,12 @@ def read_lines(
             continue
         own.skipped[line.fault] += 1
         report.skipped[line.fault] += 1
-        if line.fault in _HARMLESS:
-            continue
-        byte = f", byte {line.position}" if line.fault in ("not_utf8", "nul") else ""
-        place = place or f"line {own.lines}{byte}"
-        note = note or (str(line) if line.fault == "no_text" else "")
-        check(
-            report.num_bad > max(_MAX_BAD_LINES, _MAX_BAD_SHARE * report.lines),
-            f"{report.num_bad} of the first {report.lines} corpus lines",
-        )
+        if line.fault not in _HARMLESS:
+            first = first or f"{own.lines}: {line}"
+            check(report.num_bad > max(_MAX_BAD_LINES, _MAX_BAD_SHARE * report.lines))
     report.files += 1
     # a small file may be in another encoding throughout, and lie far below the limit of all
-    num_lines = own.lines - own.skipped["blank"]
-    check(
-        own.num_bad > _MAX_BAD_SHARE_OF_FILE * num_lines
-        or own.skipped["not_utf8"] > _MAX_NOT_UTF8_SHARE_OF_FILE * num_lines,
-        f"{own.num_bad} of {num_lines} lines of the file",
-    )
+    check(own.num_bad > _MAX_BAD_SHARE_OF_FILE * (own.lines - own.skipped["blank"]))
     if own.skipped.total() == own.lines:
         log.warning("%s holds no text (%s)", path, describe_skips(own.skipped) or "empty file")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from elmokit.errors import FormatError, Stopped, is_number, quoted
+from elmokit.errors import FormatError, Stopped, quoted
 from elmokit.files.atomic import atomic_file, named, no_room, previous_of
 from elmokit.files.json_files import jsonable, parse_json, read_json, write_json
 from elmokit.files.temporary import held_directory, remove_whole
@@ -70,18 +70,15 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     *lines, last = path.read_bytes().split(b"\n")
     if lines and not last:
         last = lines.pop()
-    rows = [_row(line, path, number) for number, line in enumerate(lines, start=1)]
-    with suppress(FormatError):
-        rows.append(_row(last, path, len(lines) + 1))
+    rows = []
+    for number, line in enumerate((*lines, last), start=1):
+        where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
+        try:
+            rows.append(parse_json(line, source=where, advice=advice, required=["step"]))
+        except FormatError:
+            if number <= len(lines):
+                raise
     return rows
-
-
-def _row(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
-    row = parse_json(line, source=where, advice=advice, required=["step"])
-    if not is_number(row["step"], whole=True):
-        raise FormatError(f"{where}: `step` must be a whole number. {advice}")
-    return row
 
 
 log = logging.getLogger(__name__)

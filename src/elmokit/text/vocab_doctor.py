@@ -1,16 +1,13 @@
-"""Checks of a vocabulary file, and of how well it fits a corpus and its script.
+"""Checks of a vocabulary file, and of how well it fits a corpus.
 
 They look for mistakes that make training fail silently: missing specials, duplicate words, lines
-not sorted by frequency (which the sampled softmax assumes), words that are not normalized.
+not sorted by frequency (which the sampled softmax assumes).
 """
 
 import heapq
 import os
-import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from operator import itemgetter
 
@@ -18,32 +15,12 @@ import numpy as np
 
 from elmokit.errors import counted, shown
 from elmokit.text.char_vocab import CharVocab
-from elmokit.text.given_sentences import special_words_in
-from elmokit.text.normalization import normalize
-from elmokit.text.word_counter import LOWER_CASE_UNKNOWN, WordCounter
-from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, UNKNOWN_WORD, read_all_lines
+from elmokit.text.word_counter import WordCounter
+from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, read_all_lines
 
-
-def script_of(word: str) -> str:
-    """Return the script of a word's first letter, as Unicode names its letters; "" without one."""
-    return next((_script_of_letter(char) for char in word if char.isalpha()), "")
-
-
-@cache
-def _script_of_letter(letter: str) -> str:
-    first, *others = unicodedata.name(letter, "").split(" ")
-    name = others[0] if first in ("FULLWIDTH", "HALFWIDTH") and others else first
-    return "Han" if name == "CJK" else name.capitalize()
-
-
-def has_letter(word: str) -> bool:
-    return any(map(str.isalpha, word))
-
-
-MIN_KNOWN = 0.1
-"""Share of the words with letters below which a vocabulary cannot be that of a text: a hundred
-frequent words make up half of any text in their language and spelling."""
-_MANY_UNKNOWN = 0.3
+MIN_KNOWN = 0.3
+"""Share of the words below which a vocabulary cannot be that of a text: a hundred frequent words
+make up half of any text in their language and spelling."""
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
 _NUM_EXAMPLES = 10
@@ -57,15 +34,12 @@ class CorpusFit:
     num_words: int
     coverage: float
     """Share of the corpus words that are in the vocabulary; the others become ``<UNK>``."""
-    letter_coverage: float
-    """The same of words with a letter."""
     num_unseen: int
     """Words of the vocabulary that are not in the corpus."""
     rank_correlation: float
     """Spearman's, of line and rank by count; 1 = sorted by falling count."""
     frequent_unknown: tuple[tuple[str, int], ...]
     num_truncated: int
-    frequent_truncated: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -98,7 +72,6 @@ def check_vocab(
     ``char_vocab`` has the character limit and normalization of the model.
     """
     char_vocab = CharVocab() if char_vocab is None else char_vocab
-    form = char_vocab.config.normalization
     lines_of_word: dict[str, list[int]] = {}
     for line, word in enumerate(read_all_lines(path), 1):
         if word != NUM_LINES_MARKER:
@@ -109,8 +82,6 @@ def check_vocab(
     repeated = [word for word, lines in lines_of_word.items() if len(lines) > 1]
     missing = [word for word, line in special_lines.items() if line is None]
     late = [word for word, line in special_lines.items() if line is not None and line > 3]
-    marks = [word for word in ordinary if special_words_in(word) == [word]]
-    num_foreign = sum(normalize(word, form) != word for word in ordinary)
     errors = [f"{word} is missing: add the line (one of the first three)" for word in missing]
     warnings = []
     if repeated:
@@ -122,24 +93,10 @@ def check_vocab(
             f"{', '.join(late)} not among the first three lines: the sampler takes the first lines "
             "for the most frequent words."
         )
-    if marks:
-        warnings.append(
-            f"{', '.join(marks)}: read as ordinary words; special are {', '.join(SPECIAL_WORDS)}."
-        )
-    if num_foreign:
-        warnings.append(
-            f"{counted(num_foreign, 'vocabulary word')} cannot occur in text with normalization "
-            f"{form}: `elmokit vocab --normalization {form}` writes words as in that text."
-        )
     fit = None if sentences is None else _fit(ordinary, sentences, char_vocab)
     if fit is not None:
-        if fit.letter_coverage < MIN_KNOWN:
-            errors.append(unfit(1 - fit.letter_coverage, fit.frequent_unknown, lines_of_word))
-        elif fit.coverage < 1 - _MANY_UNKNOWN:
-            warnings.append(
-                f"{1 - fit.coverage:.0%} of the words of the text become {UNKNOWN_WORD}: are the "
-                "words of the vocabulary those of the tokenizer, in the same case?"
-            )
+        if fit.coverage < MIN_KNOWN:
+            errors.append(unfit(1 - fit.coverage, fit.frequent_unknown, lines_of_word))
         is_ranked = len(ordinary) - fit.num_unseen >= _MIN_RANKED_WORDS
         if is_ranked and fit.rank_correlation < _MIN_RANK_CORRELATION:
             warnings.append(
@@ -155,47 +112,36 @@ def check_vocab(
 
 
 def _fit(words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharVocab) -> CorpusFit:
-    counts, lettered = dict.fromkeys(words, 0), Counter[bool]()  # by whether the word is known
+    counts = dict.fromkeys(words, 0)
     num_sentences = num_truncated = 0
     with WordCounter() as counter:
         for sentence in sentences:
             counter.add(sentence)
             num_sentences += 1
-            if LOWER_CASE_UNKNOWN in counts:  # which the counter leaves out
-                counts[LOWER_CASE_UNKNOWN] += sentence.count(LOWER_CASE_UNKNOWN)
         num_words = counter.num_words
         for word, count in counter.totals():
-            lettered[word in counts] += count * has_letter(word)
             num_truncated += count * char_vocab.is_truncated(word)
             if word in counts:
                 counts[word] = count
-        # the counts may be on disk, so only the most frequent words of each kind are held
-        frequent_unknown, frequent_truncated = (
-            heapq.nlargest(_NUM_EXAMPLES, filter(is_kind, counter.totals()), key=itemgetter(1))
-            for is_kind in (
-                lambda pair: pair[0] not in counts,
-                lambda pair: char_vocab.is_truncated(pair[0]),
-            )
-        )
+        # the counts may be on disk, so only the most frequent words are held
+        unknown = (pair for pair in counter.totals() if pair[0] not in counts)
+        frequent_unknown = heapq.nlargest(_NUM_EXAMPLES, unknown, key=itemgetter(1))
     by_line = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return CorpusFit(
         num_sentences=num_sentences, num_words=num_words,
         coverage=int(by_line.sum()) / num_words if num_words else 1.0,
-        letter_coverage=lettered[True] / lettered.total() if lettered.total() else 1.0,
         num_unseen=int((by_line == 0).sum()),
         rank_correlation=_rank_correlation(by_line[by_line > 0]),
-        frequent_unknown=tuple(frequent_unknown),
-        num_truncated=num_truncated, frequent_truncated=tuple(frequent_truncated),
+        frequent_unknown=tuple(frequent_unknown), num_truncated=num_truncated,
     )  # fmt: skip
 
 
 def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
     frequent = ", ".join(f"{word!r} ({count:,})" for word, count in islice(unknown, 3))
-    ordinary = (line for line in lines if line not in SPECIAL_WORDS and has_letter(line))
-    example = next(map(shown, ordinary), "none")
+    example = next((shown(line) for line in lines if line not in SPECIAL_WORDS), "none")
     return (
         f"{share:.1%} of the words of the text are unknown to the vocabulary, such as {frequent}; "
-        f"its first line for a word is {example}. A line must hold one word as the tokenizer makes "
+        f"its first word is {example}. A line must hold one word as the tokenizer makes "
         "it, in the same case, without count, quotes or marks. `elmokit vocab` writes such a file."
     )
 

@@ -1,8 +1,8 @@
 """fastText's binary models (``.bin``): vectors of words, including words that it never saw.
 
 A word's vector is the mean of its own row, if any, and those of its character n-grams. The file is
-memory-mapped; a compressed one is decompressed to a temporary file. Source: fastText 0.9.2,
-``args.cc``, ``dictionary.cc``, ``densematrix.cc``, ``fasttext.cc``.
+memory-mapped. Source: fastText 0.9.2, ``args.cc``, ``dictionary.cc``, ``densematrix.cc``,
+``fasttext.cc``.
 """
 
 import itertools
@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.errors import FormatError
-from elmokit.files.atomic import named
-from elmokit.files.sources import COMPRESSIONS, damage, read_pieces
-from elmokit.files.temporary import scratch_directory
+from elmokit.errors import FormatError, InputError
+from elmokit.files.sources import COMPRESSIONS, damage
 from elmokit.vectors.static_vectors import StaticVectors, WordRows, spellings
 from elmokit.vectors.word2vec_file import MAX_DIM, MAX_WORD_BYTES
 
@@ -74,21 +72,13 @@ def read(path: Path, only: Collection[str] | None) -> StaticVectors:
     Words of ``only`` with no spelling in the dictionary get a vector from their n-grams, unless
     they hold a line feed, which no list of words can.
     """
-    if path.suffix.lower() not in COMPRESSIONS:
-        return _read(path, path, only)
-    with scratch_directory("elmokit-fasttext") as folder:  # a compressed file cannot be mapped
-        plain = folder / "model.bin"
-        with named(plain), plain.open("wb") as file:
-            file.writelines(read_pieces(path))
-        return _read(path, plain, only)
-
-
-def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVectors:
-    rows = WordRows(path, only, unit="word")
+    if path.suffix.lower() in COMPRESSIONS:
+        raise InputError(f"{path}: a model of fastText is mapped into memory: decompress it.")
+    rows = WordRows(path, only)
     advice = "It is truncated, or its header is wrong. Fetch it again."
     with (
         damage(path, advice, what="damaged fastText model"),
-        plain.open("rb") as file,
+        path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
         subwords, row_of, place = _parse(data, path, rows)
@@ -96,7 +86,7 @@ def _read(path: Path, plain: Path, only: Collection[str] | None) -> StaticVector
     listable = sorted(word for word in set(only or ()) if "\n" not in word)
     unknown = (word for word in listable if row_of.keys().isdisjoint(spellings(word)))
     unseen = ((word, numbers) for word in unknown if (numbers := subwords.rows(word)))
-    matrix = np.memmap(plain, "<f4", mode="r", **place)
+    matrix = np.memmap(path, "<f4", mode="r", **place)
     for word, numbers in itertools.chain(known, unseen):
         with np.errstate(all="ignore"):  # values that are not finite are refused with their word
             mean = matrix[numbers].mean(axis=0, dtype=np.float32)

@@ -47,10 +47,10 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path, only: Collection[str] | None) -> StaticVectors:
-    table, rows = read_table(path), WordRows(path, only, unit="row")
-    for number, (word, row) in enumerate(zip(table.words, table.vectors, strict=True), 1):
+    table, rows = read_table(path), WordRows(path, only)
+    for word, row in zip(table.words, table.vectors, strict=True):
         if rows.lacks(word):
-            rows.add(word, row, number)
+            rows.add(word, row)
     return rows.vectors(table.vectors.shape[1])
 
 

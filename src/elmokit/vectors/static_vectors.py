@@ -1,7 +1,6 @@
 """Static word vectors: one vector per word, whatever the sentence."""
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -68,49 +67,43 @@ class StaticVectors:
 class WordRows:
     """Collects the first vector of each wanted word of a file, and counts words that are no text.
 
-    ``only`` are the wanted words, in all `spellings`; None: all. ``unit`` is what positions count.
+    ``only`` are the wanted words, in all `spellings`; None: all.
     """
 
-    def __init__(self, path: Path, only: Collection[str] | None, *, unit: str) -> None:
-        self.num_words = self._first_skipped = 0
-        self._path, self._unit = path, unit
+    def __init__(self, path: Path, only: Collection[str] | None) -> None:
+        self.num_words = self._num_skipped = 0
+        self._path = path
         self._wanted = None if only is None else {form for word in only for form in spellings(word)}
         self._rows: dict[str, np.ndarray] = {}
-        self._skipped: Counter[str] = Counter()
 
-    def decode(self, raw: bytes, position: int) -> str | None:
-        """Return the next word, None if it is empty, not UTF-8 or contains NUL or a line feed."""
+    def decode(self, raw: bytes) -> str | None:
+        """Return the next word; None if it is empty, not UTF-8 or contains NUL or a line feed."""
         self.num_words += 1
         if raw and b"\0" not in raw and b"\n" not in raw:
             with suppress(UnicodeDecodeError):
                 return raw.decode()
-        self._first_skipped = self._first_skipped or position
-        self._skipped["empty" if not raw else "not UTF-8 text"] += 1
+        self._num_skipped += 1
         return None
 
     def lacks(self, word: str) -> bool:
         return word not in self._rows and (self._wanted is None or word in self._wanted)
 
-    def add(self, word: str, row: np.ndarray, position: int | None = None) -> None:
+    def add(self, word: str, row: np.ndarray) -> None:
         """Keep a vector (S,), float32, without copying; `FormatError` if it is not finite."""
         if not np.isfinite(row).all():
-            where = "" if position is None else f", {self._unit} {position:,}"
             raise FormatError(
-                f"{self._path}{where}: the vector of {word!r:.40} contains "
-                f"{row[~np.isfinite(row)][0]}. The file is damaged, or its training diverged."
+                f"{self._path}: the vector of {word!r:.40} contains {row[~np.isfinite(row)][0]}. "
+                "The file is damaged, or its training diverged."
             )
         self._rows[word] = row
 
     def vectors(self, dim: int) -> StaticVectors:
         """Return the vectors in file order; `FormatError` if most of the words are no text."""
-        if num_skipped := self._skipped.total():
-            counts = ", ".join(f"{fault}: {count}" for fault, count in self._skipped.most_common())
-            problem = (
-                f"{self._path}: {num_skipped} of {counted(self.num_words, 'word')} cannot be read "
-                f"({counts}), the first at {self._unit} {self._first_skipped:,}"
-            )
-            if num_skipped > self.num_words / 2:
-                raise FormatError(f"{problem}. The file is damaged, or its words are not UTF-8.")
+        if self._num_skipped:
+            words = counted(self.num_words, "word")
+            problem = f"{self._path}: {self._num_skipped} of {words} are not UTF-8 text"
+            if self._num_skipped > self.num_words / 2:
+                raise FormatError(f"{problem}. The file is damaged, or in another encoding.")
             log.warning("%s; they are skipped", problem)
         rows = list(self._rows.values())
         values = np.stack(rows) if rows else np.zeros((0, dim), np.float32)

@@ -15,14 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from elmokit.config import to_dict
-from elmokit.corpus.preparation import SHARDS
-from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
+from elmokit.corpus.preparation import find_text
+from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import (
     SEEDS,
-    ConfigError,
     FormatError,
-    InputError,
     MissingExtraError,
     check_choices,
     check_ranges,
@@ -30,16 +28,16 @@ from elmokit.errors import (
 )
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
-from elmokit.files.sources import describe_files, find_files
+from elmokit.files.sources import find_files
 from elmokit.files.temporary import scratch_directory
 from elmokit.files.text_reader import ReadReport
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
-from elmokit.text.tokenizers.registry import TokenizerConfig, tokenizer_for_model
+from elmokit.text.tokenizers.registry import AUTO, TokenizerConfig, tokenizer_for_model
 from elmokit.text.word_counter import WordCounter
 from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.version import __version__
-from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME, find_model
-from elmokit.weights.model_files import WEIGHTS_NAME, read_config
+from elmokit.weights.locate import find_model
+from elmokit.weights.model_files import read_config
 
 Kind = Literal["skipgram", "cbow", "fasttext"]
 OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
@@ -107,7 +105,7 @@ def train_vectors(
     """Train vectors on a corpus; write them and a JSON file with their settings and corpus.
 
     Reproducible on the same machine with one thread and the same seed. ``corpus`` is text files, or
-    directories of shards that runs trained on (``DIR/shards``). ``output`` ends in ``.bin``
+    the directory of shards that a run trained on (``DIR/shards``). ``output`` ends in ``.bin``
     (word2vec, or fastText for that kind), ``.txt`` or ``.vec`` (text, without fastText's n-grams).
     The tokenizer is that of ``model``, ``tokenizer``, the shards, or ``simple``. ``on_progress`` is
     also called from another thread.
@@ -130,7 +128,8 @@ def train_vectors(
         started = time.monotonic()
         trained = _train(sentences, config, threads)
         seconds = time.monotonic() - started
-    used, form = _tokenization(shards[0])
+    used = shards.tokenizer or TokenizerConfig()
+    form = shards.metadata.get("normalization") or "NFC"
     report = VectorsReport(
         path=output, metadata_path=metadata_path, words=len(sentences.counts), dim=config.dim,
         corpus_sentences=sentences.num_sentences, corpus_words=sentences.num_words,
@@ -151,7 +150,7 @@ def train_vectors(
         "settings": {**to_dict(config), **learning, "threads": threads}, "words": report.words,
         "tokenizer": to_dict(used), "normalization": form, "model": model,
         "corpus": {
-            "files": [source for part in shards for source in part.metadata.get("sources", [])],
+            "files": shards.metadata.get("sources", []),
             "sentences": report.corpus_sentences, "words": report.corpus_words,
             "skipped": report.skipped, "coverage": report.coverage,
         },
@@ -172,50 +171,24 @@ def corpus_shards(
     tokenizer: str | None = None,
     report: ReadReport | None = None,
     on_words: Callable[[int], object] = lambda num_words: None,
-) -> list[ShardSet]:
+) -> ShardSet:
     """Return the finished shards that a corpus is, or write those of its text to a folder.
 
     With a model, both are to have its tokenizer and normalization; ``tokenizer`` overrides it.
     """
-    for place in corpus:
-        is_run = (place / SHARDS / MANIFEST_NAME).is_file()
-        configs = (place / CONFIG_NAME, place / RUN_CONFIG_NAME)
-        if is_run or ((place / WEIGHTS_NAME).is_file() and any(map(Path.is_file, configs))):
-            kind = "training run" if is_run else "model"
-            raise InputError(f"{place} is a {kind}, not text. Give text, or {place / SHARDS}.")
-    wanted = None if tokenizer is None else TokenizerConfig(name=tokenizer)
-    normalization = DEFAULT_NORMALIZATION
+    wanted, normalization = TokenizerConfig(name=tokenizer or AUTO), DEFAULT_NORMALIZATION
     if model is not None:
         config = read_config(find_model(model))
         wanted = tokenizer_for_model(config.tokenizer, tokenizer)
         normalization = config.bilm.char_vocab.normalization
-    is_finished = [(place / MANIFEST_NAME).exists() for place in corpus]
-    if not any(is_finished):
-        text = TextShards(
-            TextConfig(tokenizer=wanted or TokenizerConfig(name="simple")), normalization,
-            lambda progress: on_words(progress.words),
-        )  # fmt: skip
-        return [text.make(describe_files(find_files(corpus)), folder, report=report)[0]]
-    if not all(is_finished):
-        shards, text = (corpus[is_finished.index(kind)] for kind in (True, False))
-        raise ConfigError(
-            f"{shards} holds finished shards, {text} does not: give one or the other."
-        )
-    opened = [ShardSet.open(place) for place in corpus]
-    first, form = _tokenization(opened[0])
-    for shards in opened:
-        made_by, made_form = _tokenization(shards)
-        expected = wanted if wanted is not None and not wanted.matches(made_by) else first
-        if not expected.matches(made_by) or made_form != form:
-            raise ConfigError(
-                f"The shards in {shards.shard_dir} were made with the tokenizer {made_by} and "
-                f"{made_form}, not with {expected} and {form}."
-            )
-    return opened
-
-
-def _tokenization(shards: ShardSet) -> tuple[TokenizerConfig, Normalization]:
-    return shards.tokenizer or TokenizerConfig(), shards.metadata.get("normalization") or "NFC"
+    text_shards = TextShards(
+        TextConfig(tokenizer=wanted), normalization, lambda progress: on_words(progress.words)
+    )
+    sources = find_text(corpus)
+    if sources.shards is None:
+        return text_shards.make(sources.corpus, folder, report=report)[0]
+    text_shards.like(sources.shards, normalization_is_fixed=model is not None)  # refuses others
+    return sources.shards
 
 
 class _Sentences:
@@ -225,21 +198,18 @@ class _Sentences:
     order. ``error`` is what stopped the last iteration.
     """
 
-    def __init__(
-        self, shards: Sequence[ShardSet], config: VectorsConfig, on_progress: OnProgress
-    ) -> None:
+    def __init__(self, shards: ShardSet, config: VectorsConfig, on_progress: OnProgress) -> None:
         self._shards, self._on_progress, self._epochs = shards, on_progress, config.epochs
         self._num_read, self.error = 0, None
-        self.num_sentences = sum(part.num_sentences for part in shards)
+        self.num_sentences = shards.num_sentences
         with WordCounter() as counter:
-            for part in shards:
-                for shard in map(part.load, range(len(part))):
-                    counts: Counter[str] = Counter()
-                    numbers = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
-                    for word, number in zip(shard.words, numbers, strict=True):
-                        for piece in _pieces(word):
-                            counts[piece] += number
-                    counter.add_counts([*counts], [*counts.values()])
+            for shard in map(shards.load, range(len(shards))):
+                counts: Counter[str] = Counter()
+                numbers = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
+                for word, number in zip(shard.words, numbers, strict=True):
+                    for piece in _pieces(word):
+                        counts[piece] += number
+                counter.add_counts([*counts], [*counts.values()])
             self.counts = dict(counter.most_common(min_count=config.min_count))
             self.num_words = counter.num_words
         if not self.counts:
@@ -248,8 +218,7 @@ class _Sentences:
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
-            sentences = (sentence for part in self._shards for sentence in part.sentences())
-            for number, sentence in enumerate(sentences):
+            for number, sentence in enumerate(self._shards.sentences()):
                 words = [piece for word in sentence for piece in _pieces(word)]
                 for begin in range(0, len(words), MAX_SENTENCE_WORDS):
                     yield words[begin : begin + MAX_SENTENCE_WORDS]

@@ -107,15 +107,13 @@ class LaterWords:
         self._asked.update(new)
         if not new or self._is_right is False:
             return None
-        problem = None
-        if not self._file.is_file():
-            problem = "is gone"
-        elif self._is_right is None and file_sha256(self._file) != self._sha256:
-            problem = "is not the file that the run was trained with"
-        self._is_right = problem is None
+        if self._is_right is None or not self._file.is_file():
+            self._is_right = self._file.is_file() and file_sha256(self._file) == self._sha256
         if self._is_right:
             return read_vectors(self._file, only=new)
-        log.warning("%s %s: %d unseen words get no static vector", self._file, problem, len(new))
+        log.warning(
+            "%s is gone or another file: %d unseen words get no static vector", self._file, len(new)
+        )
         return None
 
     def read_all(self) -> StaticVectors:

@@ -1,6 +1,6 @@
 """Word vectors as text (GloVe, word2vec, fastText's .vec), and word2vec's binary form.
 
-In text a line is a word and its numbers, separated by blanks; a tab may follow the word. word2vec
+In text a line is a word and its numbers, separated by blanks or tabs. word2vec
 and fastText begin with a line of two numbers, the word count and the width. In the binary form such
 a line comes first, and a word is followed by a blank, its values (little endian) and, in most
 files, a line feed.
@@ -20,8 +20,6 @@ from elmokit.vectors.static_vectors import StaticVectors, WordRows
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
 _LONG_ROW_BYTES = 1 << 15
-_SMALLEST, _LARGEST = 1e-12, 1e12
-"""Between them are the numbers of nearly any vector; text read as float32 is outside."""
 
 
 def is_binary(head: bytes) -> bool:
@@ -51,7 +49,7 @@ def _is_number(field: bytes) -> bool:
 
 def read_text(path: Path, only: Collection[str] | None) -> StaticVectors:
     """Read vectors as text: blank lines are ignored, words that are no text skipped and counted."""
-    rows = WordRows(path, only, unit="line")
+    rows = WordRows(path, only)
     dim = promised = None
     for number, raw in enumerate(raw_lines(path, MAX_LINE_BYTES), 1):
         line = (raw or b"").rstrip()
@@ -59,14 +57,11 @@ def read_text(path: Path, only: Collection[str] | None) -> StaticVectors:
             promised, dim = map(int, line.split())
         elif line or raw is None:
             try:
-                dim = _width(line, dim) if rows.num_words == 0 else dim
-                _add_line(rows, line, dim or 0, number)
-            except FormatError:
-                raise
+                dim = _add_line(rows, line, dim)
             except ValueError as error:
                 begin = line.split(b" ")[0].decode(errors="replace")
                 raise FormatError(
-                    f"{path}, line {number}, after the word {begin!r:.40}: {error}. Is the file "
+                    f"{path}, line {number}, after the word {begin!r:.40}: {error} Is the file "
                     "truncated, or its first line wrong?"
                 ) from error
     if not dim:
@@ -78,69 +73,49 @@ def read_text(path: Path, only: Collection[str] | None) -> StaticVectors:
     return rows.vectors(dim)
 
 
-def _width(line: bytes, promised: int | None) -> int:
-    """Return the width of the first vector; refuse one that is wider than the header promises."""
-    _, tab, rest = line.partition(b"\t")
-    numbers = rest.split() if tab else line.split(b" ")[1:]
-    dim = len(numbers) if promised is None else promised
-    surplus = numbers[: max(len(numbers) - dim, 0)]
-    if surplus and all(map(_is_number, surplus)):  # they would become part of the word
-        raise ValueError(f"{len(numbers)} numbers, but the first line of the file says {dim}")
-    return dim
-
-
-def _add_line(rows: WordRows, line: bytes, dim: int, number: int) -> None:
-    # from the right, because words may contain blanks, and numbers do not
-    fields = line.replace(b"\t", b" ").rsplit(b" ", dim)
-    fields[0] = line[: len(fields[0])]
-    if b"" in fields[1:]:  # several blanks between the numbers
-        fields = line.rsplit(None, dim)
-    if len(fields) <= max(dim, 1):
-        raise ValueError(f"{len(fields) - 1} numbers, but {max(dim, 1)} are needed")
-    word = rows.decode(fields[0], number)
+def _add_line(rows: WordRows, line: bytes, dim: int | None) -> int:
+    """Add the vector of a line, and return its width, by default that of this line."""
+    is_first = rows.num_words == 0
+    dim = max(1, len(line.split()) - 1) if dim is None else dim
+    fields = line.rsplit(None, dim)  # from the right: words may contain blanks, numbers do not
+    if len(fields) == dim and line[:1].isspace():
+        fields.insert(0, b"")  # an empty word
+    if len(fields) <= dim:
+        raise ValueError(f"{len(fields) - 1} numbers, but {dim} are needed.")
+    parts = fields[0].split()
+    if is_first and len(parts) > 1 and _is_number(parts[-1]):  # would be a part of the word
+        raise ValueError(f"more than {dim} numbers.")
+    word = rows.decode(fields[0])
     if word is None or rows.lacks(word):  # without a word the numbers are only checked
         with np.errstate(over="ignore", invalid="ignore"):  # `add` refuses what is not finite
             values = np.array(b" ".join(fields[1:]).decode().split(" "), dtype=np.float32)
         if word is not None:
-            rows.add(word, values, number)
+            rows.add(word, values)
+    return dim
 
 
 # --- the binary form
 
 
 def read_binary(path: Path, only: Collection[str] | None) -> StaticVectors:
-    stream, rows = open_stream(path), WordRows(path, only, unit="word")
+    stream, rows = open_stream(path), WordRows(path, only)
     header = _read_until(stream, b"\n", what="the first line", path=path)
     count, dim = map(int, header.split())
     if not (0 < dim <= MAX_DIM and count > 0):
         raise FormatError(f"{path}, line 1: invalid count {count} or width {dim}.")
     wrong = f"The file is damaged, or its first line ({count:,} words of {dim} numbers) is wrong."
-    values = np.zeros(dim, "<f4")
     for number in range(1, count + 1):
-        what, before = f"word {number:,} of {count:,} of {dim} numbers", values
+        what = f"word {number:,} of {count:,} of {dim} numbers"
         raw = _read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
         content = stream.read(4 * dim)
         if len(content) < 4 * dim:
             raise FormatError(f"{path} ends in the middle of {what}. {wrong}")
-        values = np.frombuffer(content, "<f4")
-        word = rows.decode(raw, number)
-        # the rest of a word with a blank is read as numbers, and its last ones as the next word
-        if word is None and not _is_usual(before):
-            raise FormatError(
-                f"{path}, word {number - 1:,}: a word with a blank? Write such words as text "
-                f"(gensim: save_word2vec_format(FILE, binary=False)). Else: {wrong}"
-            )
+        word = rows.decode(raw)
         if word is not None and rows.lacks(word):
-            rows.add(word, values.astype(np.float32), number)
+            rows.add(word, np.frombuffer(content, "<f4").astype(np.float32))
     if rest := stream.read(32).strip(b"\n"):
         raise FormatError(f"{path}: {rest!r} follows the last word. {wrong}")
     return rows.vectors(dim)
-
-
-def _is_usual(values: np.ndarray) -> bool:
-    with np.errstate(invalid="ignore"):  # a signaling NaN warns when it is converted
-        sizes = np.abs(values[values != 0].astype(np.float64))
-    return bool(((sizes > _SMALLEST) & (sizes < _LARGEST)).all())
 
 
 def _read_until(stream: io.BufferedReader, end: bytes, *, what: str, path: Path) -> bytes:

@@ -164,7 +164,7 @@ class LoadedBiLM:
         check_name(target)
         packed = pack(self.arrays(), dtype)
         files.check_replaceable(target)
-        with atomic_directory(target, last=CONFIG_NAME) as fresh:
+        with atomic_directory(target) as fresh:
             save_file(packed, fresh / files.WEIGHTS_NAME, metadata={"format": "pt"})
             config = self._config(dtype, file_sha256(fresh / files.WEIGHTS_NAME))
             (fresh / CONFIG_NAME).write_bytes(json_bytes(to_dict(config), indent=2))

@@ -1,7 +1,5 @@
 """From raw text to shards, vocabulary and held-out sentences; again in a resumed run."""
 
-import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -57,22 +55,6 @@ def test_another_tokenizer_than_that_of_finished_shards_is_a_contradiction(run_d
     wanted = TextConfig(tokenizer=TokenizerConfig(name="whitespace", version="2"))
     with pytest.raises(ConfigError, match=r"whitespace 1.*whitespace"):
         prepared(shards.shard_dir, to=run_dir, text=wanted)
-
-
-@pytest.mark.parametrize("is_unfinished", [False, True])
-def test_nothing_is_made_twice_but_what_a_kill_left_unfinished(corpus, run_dir, is_unfinished):
-    first = prepared(corpus, to=run_dir)
-    expected = words(first.valid)
-    if is_unfinished:
-        for path in (run_dir / "valid").iterdir():
-            path.unlink()
-    before = (run_dir / "shards/manifest.json").stat().st_mtime_ns
-    second = prepared(corpus, to=run_dir)
-    made_again = (run_dir / "shards/manifest.json").stat().st_mtime_ns != before
-    assert made_again == is_unfinished
-    assert words(second.valid) == expected
-    assert second.shards.fingerprint == first.shards.fingerprint
-    assert second.vocab == first.vocab
 
 
 class Columns:
@@ -131,15 +113,3 @@ def test_files_that_change_come_or_go_are_named(tree, run_dir, name, change):
     change(tree / name)
     with pytest.raises(ConfigError, match=rf"/{name} .*/run .*/run/shards"):
         check_text(tree, run_dir)
-
-
-def test_pipes_are_never_taken_from_an_earlier_attempt(run_dir, tmp_path):
-    """Nothing tells whether the text is the same."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for word in ("river", "bank"):
-        writer = threading.Thread(target=pipe.write_text, args=(f"the {word} .\n" * 60,))
-        writer.start()
-        made = prepared(pipe, to=run_dir)
-        writer.join()
-        assert {tuple(one) for one in made.shards.sentences()} == {("the", word, ".")}

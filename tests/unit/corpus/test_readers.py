@@ -5,16 +5,13 @@ import json
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from elmokit.corpus.hold_out import hold_out, repeated_shares
+from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
-from elmokit.corpus.shards import write_shards
 from elmokit.errors import FormatError
 
 LINES = ["The bank opened .", "강가의 은행 .", "Last line"]
-GOOD = b"good line\n" * 50
+GOOD = b"good line\n" * 70
 
 
 class SplitTokenizer:
@@ -62,7 +59,6 @@ class TestText:
             ("texts.json", '[{"text": "a"}]'),
             ("texts.json", '[\n {"text": "a"}\n]'),
             ("info.json", '{\n "splits": 3\n}\n'),
-            ("info.json", '{"splits":\n 3}\n'),
             ("a.txt", '\n{"text": "one"}\n'),
         ],
     )
@@ -83,31 +79,31 @@ class TestBadLines:
     )
     def test_a_few_are_skipped_and_counted(self, read, caplog, bad, reason):
         lines, report = read(GOOD + bad + b"\n" + GOOD, max_line_bytes=100)
-        assert lines == ["good line"] * 100
+        assert lines == ["good line"] * 140
         assert (report.skipped, report.faults) == ({reason: 1, "blank": 1}, {reason: 1})
-        assert report.lines == 102
-        assert f"1 of 102 corpus lines were skipped: {reason}: 1" in caplog.text
+        assert report.lines == 142
+        assert f"1 of 142 corpus lines were skipped: {reason}: 1" in caplog.text
 
     def test_a_long_line_is_never_held(self, read):
-        content = gzip.compress(b"first\nsecond\n" + b"x" * (1 << 25) + b"\nlast\n")
+        content = gzip.compress(b"first\n" * 20 + b"x" * (1 << 25) + b"\nlast\n")
         tracemalloc.start()
         try:
             lines, report = read(content, name="long.txt.gz")
             assert tracemalloc.get_traced_memory()[1] < 1 << 23
         finally:
             tracemalloc.stop()
-        assert lines == ["first", "second", "last"]
+        assert lines == ["first"] * 20 + ["last"]
         assert report.skipped == {"too_long": 1}
 
     @pytest.mark.parametrize(
         ("content", "parts"),
         [
-            ("강가의 은행 나무\n".encode("cp949") * 3, ("line 1", "not_utf8: 3", "iconv")),
-            (GOOD + "a은행\n".encode("cp949") * 9, ("line 51, byte 1:", "not_utf8: 9", "iconv")),
-            ("강가의 은행\n".encode("cp949") * 10**5, ("line 1", "not_utf8: 101", "iconv")),
-            ("one line\nand more\n".encode("UTF-16LE"), ("line 1", "nul: 3", "iconv")),
-            (b"text\n" * 5 + b"\x7fELF\x80\0\n" * 20, ("line 6", "20 of 25", "nul: 20")),
-            (b"word " * 300_000, ("too_long: 1", "1048576 ")),
+            ("강가의 은행 나무\n".encode("cp949") * 3, ("line 1", "iconv", "not_utf8: 3")),
+            (GOOD + "a은행\n".encode("cp949") * 9, ("line 71:", "byte 1:", "iconv", "not_utf8: 9")),
+            ("강가의 은행\n".encode("cp949") * 10**5, ("line 1", "iconv", "not_utf8: 101")),
+            ("one line\nand more\n".encode("UTF-16LE"), ("line 1", "iconv", "nul: 3")),
+            (b"text\n" * 5 + b"\x7fELF\x80\0\n" * 20, ("line 6", "nul: 20", " of 25")),
+            (b"word " * 300_000, ("1,048,576", "too_long: 1")),
         ],
     )
     def test_too_many_are_an_error_with_place_reason_and_cure(self, read, content, parts):
@@ -125,17 +121,17 @@ class TestJsonLines:
         assert read(renamed, name="a.jsonl", text_field="body")[0] == lines
 
     def test_bad_records_are_skipped_and_counted(self, read):
-        content = json_lines(*[{"text": "good"}] * 50)
+        content = json_lines(*[{"text": "good"}] * 70)
         content += b'{"text": \n[1]\n{"text": 3}\n\n{"text": "\\ud800"}\n{"text": "a\\u0000b"}\n'
         lines, report = read(content + b'"\xff"\n' + b"[" * 100_000, name="a.jsonl")
-        assert lines == ["good"] * 50
+        assert lines == ["good"] * 70
         expected = {"bad_json": 2, "no_text": 2, "not_utf8": 2, "nul": 1, "blank": 1}
         assert report.skipped == expected
 
     def test_a_wrong_field_name_lists_what_there_is(self, read):
-        with refused("no_text: 3", "'text'", "id, body", "--column"):
+        with refused("'text'", "id, body", "--column", "no_text: 3"):
             read(json_lines(*[{"id": 1, "body": "one"}] * 3), name="a.jsonl")
-        with refused("line 1", "bad_json: 50", r"\.jsonl"):
+        with refused("line 1", r"\.jsonl", "bad_json: 70"):
             read(GOOD, name="a.jsonl")
 
 
@@ -171,20 +167,3 @@ def test_the_limit_holds_and_blocks_come_from_everywhere():
     assert positions == sorted(positions)  # corpus order
     for tenth in range(10):
         assert any(tenth * 2000 <= position < (tenth + 1) * 2000 for position in positions)
-
-
-words_of_sentences = st.lists(st.sampled_from(["a", "b", "ß", "은"]), min_size=1, max_size=3)
-texts = st.lists(words_of_sentences, min_size=1, max_size=9)
-
-
-@given(corpus=texts, valid=texts)
-def test_shares_are_those_of_sets_of_sentences(corpus, valid, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shards")
-    shards = [
-        write_shards(sentences, folder / name, tokens_per_shard=4)
-        for name, sentences in (("corpus", corpus), ("valid", valid))
-    ]
-    found = repeated_shares(*shards)
-    shared = sum(len(words) for words in valid if words in corpus)
-    new = sum(map(len, {tuple(words): words for words in corpus}))
-    assert found == pytest.approx((1 - new / sum(map(len, corpus)), shared / sum(map(len, valid))))

@@ -1,14 +1,14 @@
-"""Files by address: read as local ones are, written whole or not at all."""
+"""Files by address are read as local ones are."""
 
 import gzip
-import json
 
 import fsspec
+import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from elmokit.errors import InputError
-from elmokit.files.remote import as_address, local_output
+from elmokit.files.remote import as_address
 from elmokit.files.sources import describe_files, find_files, read_pieces
 
 from ...builders.command_line import elmokit
@@ -17,41 +17,16 @@ from ...builders.embedding_models import toy_model
 LINES = "I sat by the bank .\n\n배 를 타고 갔다\n"
 
 
-class Buckets(MemoryFileSystem):
-    """A storage with buckets that somebody must make."""
-
-    protocol = ("oss",)
-    store, pseudo_dirs = {}, [""]
-
-    @classmethod
-    def _strip_protocol(cls, path):
-        return path.removeprefix("oss://").strip("/")
-
-    def exists(self, path, **_):
-        return path == "mine" or super().exists(path)
-
-    def unstrip_protocol(self, name):
-        return f"oss://{name.strip('/')}"
-
-
 @pytest.fixture(autouse=True)
-def storage(tmp_path, monkeypatch):
-    monkeypatch.setattr("elmokit.files.remote.cache_dir", lambda name: tmp_path / "cache" / name)
-    fsspec.register_implementation("oss", Buckets, clobber=True)
+def storage():
     yield
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
-    Buckets.store.clear()
 
 
 def put(address, content):
     with fsspec.open(address, "wb") as file:
         file.write(content)
-
-
-def get(address):
-    with fsspec.open(address, "rb") as file:
-        return file.read()
 
 
 def test_what_is_an_address(tmp_path, monkeypatch):
@@ -107,58 +82,14 @@ def test_files_folders_and_patterns_are_found():
     assert described["sha256"].startswith("982d9e3e")
 
 
-@pytest.fixture
-def command(tmp_path):
-    """A command that embeds remote text into a remote file."""
+def test_an_output_is_on_this_machine(tmp_path):
     toy_model().save(tmp_path / "model")
     put("memory://t.txt", LINES.encode())
-    return ["embed", "memory://t.txt", "-o", "oss://mine/o.h5", "-m", tmp_path / "model"]
-
-
-def test_embedding_goes_there_and_back(tmp_path, command):
     (tmp_path / "t.txt").write_text(LINES, encoding="utf-8")
-    elmokit("embed", tmp_path / "t.txt", "-o", tmp_path / "o.h5", "-m", tmp_path / "model")
-    assert json.loads(elmokit(*command, "--json").stdout)["output"] == "oss://mine/o.h5"
-    assert get("oss://mine/o.h5") == (tmp_path / "o.h5").read_bytes()
-    assert "--overwrite" in elmokit(*command, expect=2).stderr
-    assert "3 finished before" in elmokit(*command, "--resume").stdout
-    elmokit(*command, "--overwrite")
-    assert not list((tmp_path / "cache").rglob("o.*"))
-
-
-def test_a_failed_transfer_of_vectors_is_repeated(tmp_path, command, monkeypatch):
-    def fail(*_, **__):
-        raise OSError("the line is dead")
-
-    with monkeypatch.context() as broken_line:
-        broken_line.setattr(Buckets, "put_file", fail)
-        assert "the line is dead" in elmokit(*command, expect=1).stderr
-        waits = elmokit(*command, expect=2).stderr
-    assert "A finished output for oss://mine/o.h5 waits in" in waits
-    assert "--resume" in waits
-    assert "3 finished before" in elmokit(*command, "--resume").stdout
-    assert get("oss://mine/o.h5")
-    assert not list((tmp_path / "cache").rglob("*.h5"))
-
-
-def refused_before_work(kind, match, target, **options):
-    with pytest.raises(kind, match=match), local_output(target, **options):
-        raise AssertionError("nothing may be done")
-
-
-def test_what_cannot_be_written_is_refused_before_any_work(monkeypatch):
-    put("memory://t.txt", b"old")
-    refused_before_work(FileNotFoundError, r"bucket 'other'.*oss://other/o\.h5", "oss://other/o.h5")
-    refused_before_work(InputError, r"http://h/v\.txt: nothing is written", "http://h/v.txt")
-    refused_before_work(FileExistsError, r"memory://t\.txt .*--overwrite", "memory://t.txt")
-    for same in ("memory://t.txt", "memory:///t.txt"):
-        options = {"inputs": [same], "overwrite": True}
-        refused_before_work(InputError, "is read by this command", "memory://t.txt", **options)
-    for kind in (RuntimeError, PermissionError, TimeoutError):
-
-        def refuse(*_, kind=kind, **__):
-            raise kind("no credentials")
-
-        monkeypatch.setattr(MemoryFileSystem, "info", refuse)
-        match = rf"memory://t\.txt: {kind.__name__}: no credentials"
-        refused_before_work(InputError, match, "memory://t.txt", overwrite=True)
+    model = ("-m", tmp_path / "model")
+    for text, name in ((tmp_path / "t.txt", "a.npz"), ("memory://t.txt", "b.npz")):
+        elmokit("embed", text, "-o", tmp_path / name, *model)
+    with np.load(tmp_path / "a.npz") as ours, np.load(tmp_path / "b.npz") as theirs:
+        np.testing.assert_array_equal(ours["0"], theirs["0"])
+    refused = elmokit("embed", "memory://t.txt", "-o", "memory://o.npz", *model, expect=2)
+    assert "memory://o.npz is an address" in refused.stderr

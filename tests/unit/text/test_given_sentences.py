@@ -1,15 +1,9 @@
-"""Strings are split by the model's tokenizer, lists are words; special words are counted."""
+"""Strings are split by the model's tokenizer, lists are words."""
 
 import pytest
 
 from elmokit.text import given_sentences
-from elmokit.text.given_sentences import special_words_in, split_sentences
-from elmokit.text.tokenizers.registry import build_tokenizer
-
-SPECIAL = [
-    "<S>", "</S>", "<s>", "</s>", "<UNK>", "<unk>", "[UNK]", "<pad>", "[CLS]", "[MASK]", "<eos>",
-    "<start>", "<end>", "@@UNKNOWN@@", "@@PADDING@@", "<|endoftext|>", "UNK", "__UNK__",
-]  # fmt: skip
+from elmokit.text.given_sentences import split_sentences
 
 
 def test_strings_are_split_and_lists_are_words():
@@ -35,15 +29,3 @@ def test_what_is_no_text_is_refused_in_strings_and_kept_in_words(text, message):
     with pytest.raises(ValueError, match=f"sentence 0 .*{message}"):
         list(split_sentences([text], str.split))
     assert list(split_sentences([[text]], str.split)) == [[text]]
-
-
-@pytest.mark.parametrize("tokenizer", ["whitespace", "simple"])
-@pytest.mark.parametrize("word", SPECIAL)
-def test_special_words_are_seen_before_and_after_tokenization(word, tokenizer):
-    for text in (f"{word} by the bank", f"the bank ({word})."):
-        (sentence,) = build_tokenizer(tokenizer).sentences(text)
-        for line in (word, text, " ".join(sentence)):
-            assert special_words_in(line) == [word]
-            special = given_sentences.SpecialWordCount()
-            special.add(line)
-            assert special.num_marked == 1

@@ -4,20 +4,26 @@ import re
 import numpy as np
 import pytest
 
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.vectors.vector_files import read_vectors
 
 from ...builders.fasttext_model import DIM, MATRIX, NUM_ROWS, WORDS, fasttext_model
 
 
-@pytest.fixture(params=["model.bin", "model.bin.gz"])
-def written(request, tmp_path):
+@pytest.fixture
+def written(tmp_path):
     def write(content):
-        path = tmp_path / request.param
-        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+        path = tmp_path / "model.bin"
+        path.write_bytes(content)
         return path
 
     return write
+
+
+def test_a_compressed_model_is_refused(tmp_path):
+    (tmp_path / "model.bin.gz").write_bytes(gzip.compress(GOOD))
+    with pytest.raises(InputError, match=r"model\.bin\.gz.*decompress"):
+        read_vectors(tmp_path / "model.bin.gz")
 
 
 def test_words_of_the_file_and_of_the_task_get_vectors(written):

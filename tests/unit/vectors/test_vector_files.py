@@ -89,26 +89,20 @@ def test_words_are_looked_up_as_they_are_then_in_lower_case_then_in_plain_signs(
 
 
 @pytest.mark.parametrize("form", ["binary", "text", "text without a header"])
-@pytest.mark.parametrize(
-    ("word", "fault", "place"),
-    [(b"", "empty", 1), ("강".encode()[:2], "not UTF-8 text", 0), (b"a\0", "not UTF-8 text", 3)],
-)
-def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
-    written, caplog, form, word, fault, place
-):
+@pytest.mark.parametrize(("word", "place"), [(b"", 1), ("강".encode()[:2], 0), (b"a\0", 3)])
+def test_a_word_that_cannot_be_read_is_skipped_in_every_form(written, caplog, form, word, place):
     words = [b"the", "New\u00a0York".encode(), b"bank"]
     words.insert(place, word)
     if form == "binary":
         rows = [raw + b" " + VALUES[k].tobytes() for k, raw in enumerate(words)]
-        content, position = b"4 3\n" + b"".join(rows), f"word {place + 1}"
+        content = b"4 3\n" + b"".join(rows)
     else:
         rows = [raw + b" %g %g %g\n" % tuple(VALUES[k]) for k, raw in enumerate(words)]
         header = b"4 3\n" if form == "text" else b""
-        content, position = header + b"".join(rows), f"line {place + 1 + len(header) // 4}"
+        content = header + b"".join(rows)
     expected = [k for k in range(4) if k != place]
     check(read_vectors(written(content)), [words[k].decode() for k in expected], VALUES[expected])
-    assert f"({fault}: 1)" in caplog.text
-    assert position in caplog.text
+    assert "1 of 4 words are not UTF-8 text" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -121,8 +115,8 @@ def test_a_word_that_cannot_be_read_is_skipped_in_every_form(
         (binary(WORDS, VALUES, header="4 4"), ""),
         (binary(WORDS, VALUES, header="4 999999"), "999999"),
         (binary(WORDS, VALUES) + b"more", "b'more'"),
-        (binary(["a", "b"], [[1, 2], [np.nan, 1]]), "word 2"),
-        (b"a 1 2\nb 1 1e99\n", "line 2"), (b"\x80\x04\x95anything", "pickle"), (b"", ""),
+        (binary(["a", "b"], [[1, 2], [np.nan, 1]]), "'b' contains nan"),
+        (b"a 1 2\nb 1 1e99\n", "'b' contains inf"), (b"\x80\x04\x95anything", "pickle"), (b"", ""),
         (b"the 1 2\nbank 3\n", "line 2"), (b"the one two\n", "line 1"),
         (b"3 2\nthe 1 2\nbank\nriver 3 4\n", "line 3"), ("5 2\n" + GLOVE, " 5 "),
         ("4 1\n" + GLOVE, "line 2"), ("4 3\n" + GLOVE, "line 2"),
@@ -140,11 +134,11 @@ def test_words_that_would_break_the_file_are_refused(tmp_path, name, word):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("change", ["is gone", "is not the file"])
+@pytest.mark.parametrize("change", ["gone", "another"])
 def test_a_file_that_is_not_the_same_is_told_once_and_never_read(written, change, caplog):
     path = written(binary(WORDS, VALUES))
     words = LaterWords(VectorsReference.of(path))
-    if change == "is gone":
+    if change == "gone":
         assert words.find(["강"]).words == ["강"]
         path.unlink()
     else:
@@ -152,7 +146,7 @@ def test_a_file_that_is_not_the_same_is_told_once_and_never_read(written, change
     assert words.find(["bank", "river"]) is None
     assert words.find(["the"]) is None
     (record,) = caplog.records
-    assert f"vectors.bin {change}" in record.getMessage()
+    assert "vectors.bin is gone or another file" in record.getMessage()
     assert "2 unseen words" in record.getMessage()
     with pytest.raises((FileNotFoundError, FormatError), match=r"vectors\.bin"):
         words.read_all()

@@ -1,7 +1,6 @@
 """`elmokit embed` and `merge`: contextual vectors in files, and shards of them."""
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -49,9 +48,8 @@ def embed(
     """Write contextual vectors of a text to a file, for each word, or sentence (--pooling).
 
     Each line or record of TEXT is read as one sentence, even if it is a paragraph; its key is its
-    number, counted from 0. A blank line is an empty sentence. FASTA (.fasta, .fa, .faa, …) is read
-    letter by letter. Lines are streamed, so memory use does not depend on their number. Finished
-    sentences are kept in OUT.parts until OUT is complete.
+    number, counted from 0. A blank line is an empty sentence. Lines are streamed, so memory use
+    does not depend on their number. Finished sentences are kept in OUT.parts until OUT is complete.
 
     Args:
         engine: Where workers run: local (this machine) or ray (a Ray cluster).
@@ -72,7 +70,6 @@ def embed(
     """
     from elmokit.embed.job import embed_lines, output_paths
     from elmokit.embed.options import EmbedOptions
-    from elmokit.files.remote import as_address, local_output
     from elmokit.files.sources import find_files
 
     chosen = EmbedOptions(
@@ -81,17 +78,13 @@ def embed(
         tokenizer=tokenizer, shard=_parse_shard(shard), batch_tokens=batch_tokens,
         text_field=text_field, resume=resume, overwrite=overwrite,
     )  # fmt: skip
-    exclude = [] if as_address(output) else output_paths(output)
-    files, on_ray = find_files(texts, exclude=exclude), engine == "ray"
+    files, on_ray = find_files(texts, exclude=output_paths(output)), engine == "ray"
     if not on_ray and (workers is not None or gpus or address is not None):
         raise InputError("--address, --workers and --gpus are for Ray: add --engine ray.")
     if on_ray and device != "auto":
         raise InputError("--device applies to this machine; give Ray workers GPUs with --gpus.")
     with ExitStack() as stack:
-        path = stack.enter_context(
-            local_output(output, inputs=files, overwrite=overwrite, resume=resume)
-        )
-        check_target(path, inputs=files, overwrite=overwrite or resume)
+        check_target(output, inputs=files, overwrite=overwrite or resume)
         if on_ray:
             from elmokit.integrations.ray_data import RayLines
 
@@ -109,10 +102,9 @@ def embed(
             lines = OwnLines(embedder, chosen)
         update = stack.enter_context(progress_bar("embedding"))
         report = embed_lines(
-            lines, files, path, chosen,
+            lines, files, output, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
-    report = replace(report, output=as_address(output) or output)
     metadata = report.metadata
     resumed = f" ({report.resumed_sentences:,} finished before)" if report.resumed_sentences else ""
     pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""

@@ -84,14 +84,12 @@ def serve(
         raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
-    from elmokit.text import given_sentences
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
     from elmokit.web.startup import listen, url_of
     from elmokit.weights.locate import find_model
     from elmokit.weights.model_files import VOCAB_NAME
 
-    for module in (word_checks, given_sentences):  # their warnings quote words, here of clients
-        logging.getLogger(module.__name__).setLevel(logging.ERROR)
+    word_checks.log.setLevel(logging.ERROR)  # its warnings quote words, here of clients
     directory = find_model(model)
     key = os.environ.get(KEY_VARIABLE) if api_key is None else api_key
     settings = ServerSettings(

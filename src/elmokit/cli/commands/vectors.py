@@ -13,7 +13,7 @@ CorpusArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="CORPUS",
-        help=f"{options.CORPUS_HELP}, or the shards of training runs (DIR/shards).",
+        help=f"{options.CORPUS_HELP}, or the shards of a training run (DIR/shards).",
     ),
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE")]

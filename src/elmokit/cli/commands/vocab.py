@@ -1,7 +1,6 @@
 """`elmokit vocab`: write a target vocabulary from a corpus, or check one."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,10 +60,8 @@ def vocab(
         ),
     })  # fmt: skip
     from elmokit.corpus.readers import ReadReport, read_text_lines
-    from elmokit.files.remote import as_file, local_output
     from elmokit.files.sources import find_files
     from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS, CharVocab, CharVocabConfig
-    from elmokit.text.given_sentences import MAX_MARKED_SHARE
     from elmokit.text.sentences import Workers, tokenize_lines
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
     from elmokit.text.vocab_doctor import check_vocab
@@ -88,24 +85,20 @@ def vocab(
             max_characters=max_characters or DEFAULT_MAX_CHARACTERS, normalization=normalization
         )
         report = check_vocab(check, sentences() if files else None, char_vocab=CharVocab(config))
-        if read.marked_lines > MAX_MARKED_SHARE * read.lines:
-            marked = f"{counted(read.marked_lines, 'line')} of the corpus hold special words"
-            report = replace(report, warnings=(*report.warnings, marked))
         return Result(report, _findings(report), exit_code=2 if report.errors else 0)
     assert output is not None
-    with local_output(output, inputs=files, overwrite=overwrite) as path:
-        check_target(path, inputs=files, overwrite=overwrite)
-        built = build_vocab(sentences(), max_size=max_size, min_count=min_count or 1)
-        built.vocab.write(path)
+    check_target(output, inputs=files, overwrite=overwrite)
+    built = build_vocab(sentences(), max_size=max_size, min_count=min_count or 1)
+    built.vocab.write(output)
     figures = {
-        "path": str(as_file(output)), "size": len(built.vocab),
+        "path": str(output), "size": len(built.vocab),
         "sentences": built.num_sentences,
         "words": built.num_words, "coverage": built.coverage, "skipped": read.skipped,
         "tokenizer": tokenizer_metadata(splitter),
         "normalization": normalization, "elmokit_version": __version__,
     }  # fmt: skip
     return Result(figures, [
-        f"vocabulary     {as_file(output)}",
+        f"vocabulary     {output}",
         f"lines          {len(built.vocab):,} (three specials first)",
         f"corpus         {_sizes(built)}",
         f"coverage       {built.coverage:.2%} of the words",
@@ -120,15 +113,14 @@ def _findings(report: "VocabReport") -> Iterator[str]:
     yield f"vocabulary     {report.path}: {counted(report.num_words, 'word')}"
     yield f"specials       {', '.join(specials)}"
     longer = f"{counted(report.num_truncated, 'word')} longer than {report.max_bytes} bytes"
-    yield f"cut            {longer}{_examples(report.truncated)}"
+    examples = " ".join(report.truncated[:3])
+    yield f"cut            {longer}{examples and f': {examples}'}"
     if (fit := report.corpus) is not None:
         yield f"corpus         {_sizes(fit)}"
         unseen = f"{counted(fit.num_unseen, 'word')} not in the corpus"
         yield f"coverage       {fit.coverage:.2%}; {unseen}"
         yield f"order          rank correlation with the counts {fit.rank_correlation:.2f}"
-        share = fit.num_truncated / max(fit.num_words, 1)
-        examples = _examples(word for word, _ in fit.frequent_truncated)
-        yield f"cut            {share:.3%} of the words{examples}"
+        yield f"cut            {fit.num_truncated / max(fit.num_words, 1):.3%} of the words"
         unknown = " ".join(f"{word} ({count})" for word, count in fit.frequent_unknown)
         yield f"unknown        {unknown or '-'}"
     for message in report.errors:
@@ -141,8 +133,3 @@ def _findings(report: "VocabReport") -> Iterator[str]:
 
 def _sizes(corpus: Any) -> str:
     return f"{counted(corpus.num_words, 'word')} in {counted(corpus.num_sentences, 'sentence')}"
-
-
-def _examples(words: Iterable[str]) -> str:
-    examples = " ".join(list(words)[:3])
-    return examples and f": {examples}"

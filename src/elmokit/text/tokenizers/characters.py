@@ -4,11 +4,10 @@ import functools
 import re
 
 from elmokit.text.normalization import combining_marks
-from elmokit.text.tokenizers.protocol import ShownTokenizer
 from elmokit.text.tokenizers.simple_data import CLOSERS, STRONG_ENDS
 
 
-class CharacterTokenizer(ShownTokenizer):
+class CharacterTokenizer:
     """Tokens of one character with its combining marks; white space is left out.
 
     A sentence ends with its line, or with marks such as ``。`` and ``!`` and the quotes after them;

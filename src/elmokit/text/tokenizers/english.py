@@ -9,18 +9,15 @@ import functools
 from typing import Any
 
 from elmokit.errors import MissingExtraError
-from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
+from elmokit.text.tokenizers.protocol import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 20_000
 _NEUTRAL = str.maketrans(dict.fromkeys("ȸȹ∮∯☄☇☈☉☝♨♬♭", "\u25a1"))
 """Signs that pySBD uses as marks of its own, so that it loses their sentence or the next."""
 
 
-class EnglishTokenizer(ShownTokenizer):
-    """Moses tokens by sacremoses, sentences by pySBD.
-
-    Version 1, whose version string is that of the libraries, left out what pySBD loses.
-    """
+class EnglishTokenizer:
+    """Moses tokens by sacremoses, sentences by pySBD."""
 
     name = "english"
 
@@ -28,22 +25,14 @@ class EnglishTokenizer(ShownTokenizer):
         from importlib.metadata import version
 
         try:
-            self._libraries = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
+            libraries = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
             import pysbd
             from sacremoses import MosesTokenizer
         except ImportError as error:
             raise MissingExtraError("sacremoses and pysbd", extra="en") from error
-        self.version, self._keeps_all = f"2, {self._libraries}", True
+        self.version = f"2, {libraries}"
         self._segmenter = functools.partial(pysbd.Segmenter, language="en", clean=False)
         self._moses = MosesTokenizer(lang="en")
-
-    @classmethod
-    def of_version(cls, version: str) -> "EnglishTokenizer | None":
-        if not version.startswith("sacremoses"):
-            return None
-        tokenizer = cls()
-        tokenizer.version, tokenizer._keeps_all = tokenizer._libraries, False
-        return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
         return list(self._moses.tokenize(sentence, escape=False))
@@ -58,10 +47,8 @@ class EnglishTokenizer(ShownTokenizer):
         return [tokens for part in parts if (tokens := self.tokenize(part))]
 
     def _parts(self, text: str) -> list[str]:
-        """Return the sentences of a text, which joined are the text (in version 1: most of it)."""
+        """Return the sentences of a text, which joined are the text."""
         segmenter: Any = self._segmenter()  # it keeps the text: one per call
-        if not self._keeps_all:
-            return segmenter.segment(text)
         neutral, parts, at = text.translate(_NEUTRAL), [], 0
         for sentence in segmenter.segment(neutral):
             if (start := neutral.find(sentence, at)) >= 0:

@@ -19,7 +19,7 @@ from typing import Any
 
 from elmokit.errors import MissingExtraError
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import ShownTokenizer, cut_long_text
+from elmokit.text.tokenizers.protocol import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 5000  # Kiwi's time grows faster than linearly beyond this
 _TEXTS_A_BATCH = 512
@@ -34,7 +34,7 @@ _FIND_OLD_HANGUL = re.compile(rf"(?<!{_LETTER}){_OLD_HANGUL_WORD.pattern}")
 PlacedWord = tuple[str, int, int]
 
 
-class KoreanTokenizer(ShownTokenizer):
+class KoreanTokenizer:
     """Morphemes and sentences by Kiwi, which each process loads on first use (2 s).
 
     A line break ends a sentence, and so does every 5,000th character of a line without an end.
@@ -46,19 +46,9 @@ class KoreanTokenizer(ShownTokenizer):
         from importlib.metadata import version
 
         try:
-            self._library = f"kiwipiepy {version('kiwipiepy')}"
+            self.version = f"2, kiwipiepy {version('kiwipiepy')}"
         except ImportError:
             raise MissingExtraError("kiwipiepy", extra="ko") from None
-        self.version = f"2, {self._library}"
-        self._keep_old_hangul = True
-
-    @classmethod
-    def of_version(cls, version: str) -> "KoreanTokenizer | None":
-        if not version.startswith("kiwipiepy"):
-            return None
-        tokenizer = cls()
-        tokenizer.version, tokenizer._keep_old_hangul = tokenizer._library, False
-        return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
         return [token for part in self.sentences(sentence) for token in part]
@@ -97,7 +87,7 @@ class KoreanTokenizer(ShownTokenizer):
     def _analyze(self, pieces: str | list[str]) -> Any:
         # Kiwi would split old Hangul into letters, so such words are handed to it whole.
         text = pieces if isinstance(pieces, str) else " ".join(pieces)
-        old = self._keep_old_hangul and _FIND_OLD_HANGUL.search(text)
+        old = _FIND_OLD_HANGUL.search(text)
         words = {"pretokenized": _old_hangul_words} if old else {}
         return _kiwi(os.getpid()).tokenize(pieces, compatible_jamo=True, **words)
 
@@ -109,7 +99,7 @@ class KoreanTokenizer(ShownTokenizer):
 
     def _words_of(self, piece: str, token: Any) -> list[PlacedWord]:
         start, end = token.start, token.end
-        if self._keep_old_hangul and _OLD_HANGUL_WORD.fullmatch(piece, start, end):
+        if _OLD_HANGUL_WORD.fullmatch(piece, start, end):
             return [(piece[start:end], start, end)]
         return [(word, start, end) for word in token.form.split()]
 

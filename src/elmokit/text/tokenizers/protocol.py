@@ -41,14 +41,7 @@ def normalized_sentences(
         yield [normalized_tokens(tokens, form) for tokens in sentences]
 
 
-class ShownTokenizer:
-    version: str
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(version={self.version!r})"
-
-
-class WhitespaceTokenizer(ShownTokenizer):
+class WhitespaceTokenizer:
     """Tokens between white space, one sentence a line: for text that is already tokenized."""
 
     name = "whitespace"
@@ -70,9 +63,6 @@ class NormalizingTokenizer:
         self.name, self.version = tokenizer.name, tokenizer.version
         self._tokenizer = tokenizer
         self._form: Normalization = normalization
-
-    def __repr__(self) -> str:
-        return f"NormalizingTokenizer({self._tokenizer!r}, {self._form!r})"
 
     def tokenize(self, sentence: str) -> list[str]:
         tokens = self._tokenizer.tokenize(normalize(sentence, self._form))

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from elmokit.text.normalization import combining_marks
 from elmokit.text.tokenizers import simple_data as data
-from elmokit.text.tokenizers.protocol import ShownTokenizer
 
 _MAX_CACHED_CHUNKS = 200_000  # 55 MB; 90 % hits on English Wikipedia
 _MAX_CACHED_CHARACTERS = 40  # longer chunks rarely recur
@@ -43,7 +42,7 @@ _END_CLOSER = 6  # a quote or bracket by itself: the end if the text before it h
 _GLUED = 7  # sentences without white space between them; the tokens are the pieces
 
 
-class SimpleTokenizer(ShownTokenizer):
+class SimpleTokenizer:
     """Split raw text into sentences and tokens by rules.
 
     The tokens joined are the text without its white space (including zero-width spaces). A line

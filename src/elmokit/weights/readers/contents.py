@@ -13,7 +13,7 @@ from elmokit.errors import ConfigError, FormatError, InputError, MissingExtraErr
 from elmokit.files.archives import archive_kind, unpack
 from elmokit.files.json_files import is_json, parse_json
 from elmokit.files.lines import MAX_SETTINGS_BYTES, read_whole
-from elmokit.files.sources import COMPRESSIONS, read_pieces, refuse_lfs_pointer
+from elmokit.files.sources import COMPRESSIONS, read_pieces
 from elmokit.files.temporary import temporary_directory
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
@@ -21,7 +21,7 @@ from elmokit.weights.stored_bilm import StoredBiLM
 
 FileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
-    "Git LFS pointer", "other",
+    "other",
 ]  # fmt: skip
 """``options``: JSON with the table ``lstm``. ``JSON``: any other file named ``.json``, or text that
 begins like an object, readable or not. ``id list``: lines of text, a tab and a number. ``word
@@ -195,10 +195,6 @@ def kind_of(path: Path) -> FileKind:
     is_zip = head.startswith(b"PK\x03\x04")
     if head.startswith(_LEGACY_TORCH_MAGIC) or (is_zip and first_name.endswith(b"/data.pkl")):
         return "PyTorch"
-    try:
-        refuse_lfs_pointer(path, head)
-    except FormatError:  # whoever needs the file refuses it
-        return "JSON" if path.suffix.lower() == ".json" else "Git LFS pointer"
     if path.suffix.lower() in COMPRESSIONS:
         with suppress(FormatError, MissingExtraError):  # no text, or left to its reader
             if (kind := _text_kind(path, next(read_pieces(path), b""))) != "other":

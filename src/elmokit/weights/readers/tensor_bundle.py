@@ -3,7 +3,8 @@
 The index is a table in LevelDB's format, from names to small protocol buffers that say where in the
 data files a tensor is; the header is under the empty name. A table is blocks and a footer. A block
 holds sorted entries, each of which states how much of its key it shares with the one before; behind
-it follow its type and the CRC of both. The footer leads to the block that lists the others.
+it follow its type and a checksum, which is not computed. The footer leads to the block that lists
+the others.
 
 Source: LevelDB's ``table_format.md``; TensorFlow's ``core/lib/io/format``,
 ``core/protobuf/tensor_bundle.proto`` and ``core/util/tensor_bundle``.
@@ -19,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.files.arrays import crc32c
 from elmokit.files.lines import read_bounded
 from elmokit.files.sources import damage
 
@@ -31,7 +31,6 @@ TABLE_MAGIC = bytes.fromhex("57fb808b247547db")
 MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
 """A key is cheap to state, since it shares bytes with the one before, but not to make."""
 _FOOTER_BYTES = 48
-_CRC_MASK = 0xA282EAD8
 _MAX_VARINT_BYTES = 10
 _DTYPES = {
     1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2",
@@ -50,7 +49,6 @@ class BundleEntry:
     shard: int
     offset: int
     num_bytes: int
-    crc: int
     is_partitioned: bool
 
 
@@ -79,12 +77,10 @@ class TensorBundle:
             raise FormatError(f"{where} is damaged, cut into slices, or does not hold numbers.")
         size, end = path.stat().st_size, entry.offset + entry.num_bytes
         if end <= size:  # nothing of a size that is only stated is made
-            array = np.fromfile(path, entry.dtype, count, offset=entry.offset)
-            if crc32c(array) == _unmasked(entry.crc):
-                return array.reshape(entry.shape)
+            return np.fromfile(path, entry.dtype, count, offset=entry.offset).reshape(entry.shape)
         raise FormatError(
-            f"{where} should end at byte {end:,} of {size:,} with the checksum of the index: "
-            "truncated, damaged, or of another checkpoint."
+            f"{where} should end at byte {end:,} of {size:,}: truncated, damaged, or of another "
+            "checkpoint."
         )
 
     def _shard(self, number: int) -> Path:
@@ -134,18 +130,12 @@ def _entries(data: bytes, handle: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _block(data: bytes, handle: bytes) -> bytes:
-    """Return the block at a handle (offset, size), whose CRC is right."""
+    """Return the block at a handle (offset, size)."""
     offset, at = _varint(handle, 0)
     end = offset + _varint(handle, at)[0]
-    kind, crc = struct.unpack_from("<BI", data, end)
-    if kind != 0 or crc32c(data[offset : end + 1]) != _unmasked(crc):
-        raise ValueError(f"the block at byte {offset:,} is compressed or has another checksum")
+    if data[end : end + 1] != b"\0":
+        raise ValueError(f"the block at byte {offset:,} is compressed or cut off")
     return data[offset:end]
-
-
-def _unmasked(crc: int) -> int:
-    rotated = (crc - _CRC_MASK) & 0xFFFFFFFF
-    return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -180,7 +170,7 @@ def _entry(name: bytes, value: bytes) -> BundleEntry:
     return BundleEntry(
         text, shape, np.dtype(_DTYPES.get(numbers.get(1, 0), _OTHER_DTYPE)),
         shard=numbers.get(3, 0), offset=numbers.get(4, 0), num_bytes=numbers.get(5, 0),
-        crc=numbers.get(6, 0), is_partitioned=any(number == 7 for number, _ in messages),
+        is_partitioned=any(number == 7 for number, _ in messages),
     )  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 import pytest
 
 from elmokit.text.tokenizers.korean import KoreanTokenizer
-from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +29,3 @@ def test_words_with_old_hangul_stay_whole(tokenizer):
     ]  # fmt: skip
     texts = [text, "나는 갔다."]
     assert list(tokenizer.sentences_batch(texts)) == [tokenizer.sentences(one) for one in texts]
-
-
-def test_version_1_took_them_apart(tokenizer):
-    earlier = build_tokenizer(TokenizerConfig(name="korean", version="kiwipiepy 0.24.1"))
-    assert earlier.tokenize("ᄒᆞᆫ글") == ["ㅎᆞㄴ글"]
-    assert earlier.tokenize("나는 학교에 갔다.") == tokenizer.tokenize("나는 학교에 갔다.")
