@@ -19,17 +19,13 @@ from elmokit.inference.results import Layers, StartState, check_layers
 from elmokit.shapes import Float
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import find_split, first_named, read_records
+from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.formats.senses import (
-    LABELS_APART,
-    ContextPair,
     SenseInventory,
     SenseOccurrence,
     SenseSentence,
-    read_kobest_wic,
     read_sense_inventory,
     read_senses,
-    read_wic,
 )
 from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
 from elmokit.tasks.task import Units
@@ -205,21 +201,6 @@ def read_pos_data(
         for path in (files.train, files.dev)
     )
     return Splits(train=train, dev=dev)
-
-
-def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
-    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
-    train, dev = (
-        list(read_wic(path) if _has_offsets(path) else read_kobest_wic(path))
-        for path in (files.train, files.dev)
-    )
-    return Splits(train=train, dev=dev)
-
-
-def _has_offsets(path: Path) -> bool:
-    columns = ("sentence1", "SENTENCE1")
-    return LABELS_APART in path.suffixes or first_named(read_records(path), columns) == columns[0]
 
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"

@@ -34,7 +34,7 @@ def probe(
 ) -> Result:
     """Measure what each layer of a model knows, without a task model.
 
-    Trains at most a linear classifier or a threshold.
+    Trains at most a linear classifier.
 
     Args:
         layers: all, top, average, or a layer number (0 is the token layer).

@@ -14,7 +14,7 @@ from elmokit.tasks.formats.reading import read_records
 from elmokit.tasks.qa import read_squad
 
 from ....builders.squad_data import paragraph, squad_text
-from ....builders.task_files import FIRST, KEYS, KOBEST, PAIR, PAIRS, SENSES, WIC, document, row
+from ....builders.task_files import FIRST, KEYS, PAIR, PAIRS, SENSES, document, row
 
 PREDICATE = {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
 QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
@@ -91,11 +91,6 @@ CASES = {
         ('{"data": [\n{"title"', "JSON.* line 2 "),
         ("[" * 99_999, ""),
     ],
-    senses.read_wic: [
-        (json.dumps({**WIC, "label": "maybe"}), "line 1: .*'label'.*'maybe'"),
-        ("", r"\bempty\b"),
-    ],
-    senses.read_kobest_wic: [(KOBEST + "1\t배\t[배]\t-\t[배]\t2", "line 2: .*'ANSWER'.*'2'")],
     senses.read_sense_inventory: [
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\n", "no example"),
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\na\tn\tx\tk\ts\tg\n", "line 2: .*'rank'.*'x'"),

@@ -64,8 +64,6 @@ WHOLE = [
     ("nli-klue-ko/dev.jsonl.gz", labeled(NliTask), 1437, None, 0),
     ("sst-5/dev.txt.gz", read_sentiment_trees, 1101, None, 0),
     ("nsmc-rebuilt-ko/dev.tsv.xz", labeled(SentimentTask), 7134, None, 0),
-    ("wic-mcl-en/dev.jsonl.gz", senses.read_wic, 1000, None, 0),
-    ("kobest-wic-ko/dev.tsv.gz", senses.read_kobest_wic, 610, None, 0),
 ]
 """Examples, and what they hold in all."""
 
