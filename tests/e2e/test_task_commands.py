@@ -62,9 +62,7 @@ def test_a_training_stopped_by_ctrl_c_says_how_to_go_on_and_does(folder, tmp_pat
     arguments[-1] = epochs
     done = elmokit(*arguments, "--resume", "--json")
     answer = json.loads(done.stdout)
-    assert (answer["epochs"], answer["complete"]) == (epochs, True)
-    done = elmokit(*arguments[:-1], 100_000, "--resume", "--minutes", 1e-6)
-    assert "--resume" in done.stderr
+    assert answer["epochs"] == epochs
     assert "--resume" in elmokit(*arguments, expect=2).stderr
 
 

@@ -193,7 +193,7 @@ def train_and_score(
     trained = train_task(
         config, files.train, files.held_out, run_dir, test_path=files.dev,
         model=use.model, vectors=use.vectors, device=use.device, cache_dir=use.cache_dir,
-        keep_static=False, save_on_signals=True, resume=has_checkpoint,
+        save_on_signals=True, resume=has_checkpoint,
         on_epoch=lambda report: on_work(
             f"epoch {report.epoch}, held-out part {report.dev.value:.2f}"
         ),

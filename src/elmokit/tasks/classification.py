@@ -152,7 +152,7 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
 class ClassificationTask(Task[LabeledTexts]):
     """A task whose examples have a ``label``; scored by accuracy."""
 
-    metric, hub_tag = "accuracy", "text-classification"
+    metric = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     positions = ("input", "output", "both")
     text_fields: ClassVar[tuple[tuple[str, ...], ...]]

@@ -38,7 +38,6 @@ class CorefTask(Task[CorefDocument]):
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
     network, default_dropout = "coreference.CoreferenceModel", 0.2
-    hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
     default_hidden_dims = (100,)  # half of the paper's 200, for modest machines

@@ -190,7 +190,6 @@ class QaTask(Task[QaExample]):
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
     network, default_dropout = "span_qa.SpanQA", 0.2
-    encoder, hub_tag = "biGRU with attention", "question-answering"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)
     default_hidden_dims = (90,)

@@ -55,8 +55,6 @@ class Task(ABC, Generic[Example]):
     metric: ClassVar[str]  # of `score`
     network: ClassVar[str]
     """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; it needs PyTorch."""
-    encoder: ClassVar[str] = "biLSTM"  # what cards call the recurrent layers of ``network``
-    hub_tag: ClassVar[str] = "token-classification"  # what model hubs call the task
     block: ClassVar[int] = 1
     """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)

@@ -34,7 +34,6 @@ def train(
     seed: Annotated[
         int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
-    minutes: float | None = None,
     resume: bool = False,
     set_: options.SetOption = None,
     precision: str = "fp32",
@@ -44,16 +43,15 @@ def train(
 ) -> Result:
     """Train a task model and keep the epoch with the best dev score.
 
-    The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
-    once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
-    --resume continues.
+    The biLM is frozen. Its layers are computed once and cached on disk. After Ctrl-C, --resume
+    continues.
 
     Args:
         output: Directory for the run.
         data: Directory with one train… and one dev… file.
         train: Training set, instead of the one in --data.
         dev: Dev set, instead of the one in --data.
-        test: Test file, scored once, when the training is complete.
+        test: Test file, scored once, at the end.
         embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
             average or none; default: elmo.
         precision: Of the biLM: fp32, bf16, int8, or auto: bf16 on a CPU that is faster in it.
@@ -101,7 +99,7 @@ def train(
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
             vectors=vectors, test_path=test, device=device, cache_dir=layer_cache, resume=resume,
-            minutes=minutes, save_on_signals=current_thread() is main_thread(), on_step=on_step,
+            save_on_signals=current_thread() is main_thread(), on_step=on_step,
             on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
@@ -109,7 +107,7 @@ def train(
     figures = {
         "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
         **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
-        "seconds": result.seconds, "complete": result.is_complete,
+        "seconds": result.seconds,
     }  # fmt: skip
     lines = [
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
@@ -118,8 +116,7 @@ def train(
     if tested is not None:
         figures["test"] = {"value": tested.value, **tested.details}
         lines.append(f"test {tested.metric} {tested.value:.2f} on {test}")
-    stopped = "stopped by --minutes; give more minutes and --resume to continue"
-    return Result(figures, lines, note="" if result.is_complete else stopped)
+    return Result(figures, lines)
 
 
 def predict(
@@ -132,7 +129,6 @@ def predict(
     precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    by_document: bool = False,
     json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
@@ -144,8 +140,6 @@ def predict(
 
     Args:
         precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
-        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
-            A document ends with its file, and at an empty line of a text file.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
@@ -156,16 +150,15 @@ def predict(
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
     is_empty = True
-    for files in [[path] for path in text] if by_document else [text]:
-        places, texts = tee(NumberedLines(files, text_field=text_field).located())
-        names, lines = (str(place) for place, _ in places), (line for _, line in texts)
-        how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
-        for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
-            is_empty = False
-            if json:
-                emit_json(answer)
-            else:
-                typer.echo(trained.task.show(*answer))
+    places, texts = tee(NumberedLines(text, text_field=text_field).located())
+    names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+    how = {"tokenizer": tokenizer, "names": names}
+    for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
+        is_empty = False
+        if json:
+            emit_json(answer)
+        else:
+            typer.echo(trained.task.show(*answer))
     if is_empty:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
 

@@ -3,7 +3,6 @@
 The network is a `TaskModel` or a `FrozenTagger`: it makes batches of sentences and answers them.
 """
 
-import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,12 +14,8 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.task_bilm import LayersOf
-from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Labels, Task, TaskScore, warn_once
 
-log = logging.getLogger(__name__)
-
-LOWERCASE_SHARE = "train.lowercase_share"  # the setting, for messages
 BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
@@ -69,22 +64,6 @@ def choose_examples(
     indices = [at for at, example in enumerate(examples) if any(task.sentences(example))]
     random.Random(seed).shuffle(indices)
     return indices[: max(1, round(share * len(indices)))]
-
-
-def lowercase_copies(
-    task: Task[Any], training: Sequence[Any], *, share: float, seed: int
-) -> list[Any]:
-    """Return copies of a share of the training examples in lower case, if that changes them."""
-    if not share:
-        return []
-    task = check_tags_words(task, wanted=LOWERCASE_SHARE)
-    count = min(len(training), max(1, round(share * len(training))))
-    drawn = random.Random(seed).sample(range(len(training)), count)
-    copies = ((training[index], task.lowercased(training[index])) for index in sorted(drawn))
-    changed = [lower for given, lower in copies if lower.tokens != given.tokens]
-    if not changed:
-        log.warning("%s has no effect: the sentences are in lower case already", LOWERCASE_SHARE)
-    return changed
 
 
 def training_batches(

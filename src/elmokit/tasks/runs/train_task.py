@@ -20,20 +20,11 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.examples import (
-    LOWERCASE_SHARE,
-    Examples,
-    check_labels,
-    choose_examples,
-    lowercase_copies,
-    score_model,
-)
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, run_card, write_best
+from elmokit.tasks.runs.examples import Examples, check_labels, choose_examples, score_model
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
-from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import TaskScore, warn_of_units
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
-from elmokit.training.schedules import Limits
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
 from elmokit.weights.arrays import check_name
@@ -56,10 +47,8 @@ class TaskResult:
     best: EpochReport
     num_epochs: int
     seconds: float  # training and scoring the dev set, without computing kept layers
-    is_complete: bool = True
-    """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
     test: TaskScore | None = None
-    """Of the best epoch on the test set, if one was given and the training is complete."""
+    """Of the best epoch on the test set, if one was given."""
     resumed_seconds: float = 0.0  # part of `seconds`, before the training was last resumed
 
 
@@ -76,14 +65,12 @@ def train_task(
     device: str = "auto",
     cache_dir: Path | None = None,
     resume: bool = False,
-    minutes: float | None = None,
     save_on_signals: bool = False,
-    keep_static: bool = True,
     on_epoch: OnEpoch = lambda report: None,
     on_step: OnStep = lambda step: None,
     on_layers: OnLayers | None = None,
 ) -> TaskResult:
-    """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
+    """Train a task model on the layers of a frozen biLM.
 
     After every epoch ``run_dir`` has the best model so far, and a checkpoint. In fp32 on the CPU, a
     resumed run has bit for bit the scores of one that was never stopped.
@@ -94,17 +81,14 @@ def train_task(
         dev_path: For early stopping.
         run_dir: A new directory, or one to resume.
         model: Directory or name of the biLM; none: the English one in the package.
-        precision: Of the biLM; ``auto`` is bf16 for a frozen one on a CPU that is faster in it.
+        precision: Of the biLM; ``auto`` is bf16 on a CPU that is faster in it.
         vectors: File of static word vectors; required by the ``static…`` conditions.
-        test_path: Scored once, with the best epoch, when the training is complete; not part of the
-            run, so a resumed one may be given another.
+        test_path: Scored once, with the best epoch, at the end; not part of the run, so a resumed
+            one may be given another.
         device: Of the task model and the biLM; ``auto`` is CUDA if available.
         cache_dir: Where layers are kept.
         resume: Go on if ``run_dir`` holds this training.
-        minutes: Limit of training and scoring, over all parts of a resumed run.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
-        keep_static: False leaves the static vectors out of ``run_dir``; they are then read from
-            ``vectors`` whenever the run is used.
         on_epoch: Called after each epoch.
         on_step: Called after each update, and while the dev set is scored.
         on_layers: Called while layers are computed, with the number of sentences done and in total.
@@ -116,11 +100,9 @@ def train_task(
         Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
-    Limits(minutes=minutes)
     check_name(run_dir)
     if precision == "auto":
-        may_round = config.inputs.has_layers and not config.train.finetune_bilm
-        is_quick = may_round and has_quick_bf16(find_device(device))
+        is_quick = config.inputs.has_layers and has_quick_bf16(find_device(device))
         precision = "bf16" if is_quick else "fp32"
         log.info("the biLM computes in %s", precision)
     prepared = PreparedTask(
@@ -130,12 +112,11 @@ def train_task(
     identity = Identity(prepared.config, prepared.identity())
     with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
         job.begin()
-        seconds = None if minutes is None else 60 * minutes
-        training = prepared.build_training(seconds=seconds, checkpoint=load_checkpoint(job.pieces))
+        training = prepared.build_training(load_checkpoint(job.pieces))
         resumed_seconds = training.state.progress.seconds
         with stop_requests(save_on_signals) as stop:
-            best = _run(training, prepared, job, stop, keep_static, on_step, on_epoch)
-    num_epochs = training.state.epoch + bool(training.state.losses)
+            best = _run(training, prepared, job, stop, on_step, on_epoch)
+    num_epochs = training.state.epoch
     if best.dev.value == 0:
         log.warning(
             "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
@@ -143,9 +124,8 @@ def train_task(
             best.dev.metric, dev_path, num_epochs,
         )  # fmt: skip
     return TaskResult(
-        run_dir, best, num_epochs, training.seconds, training.is_complete,
-        prepared.score_test() if training.is_complete else None, resumed_seconds,
-    )  # fmt: skip
+        run_dir, best, num_epochs, training.seconds, prepared.score_test(), resumed_seconds
+    )
 
 
 def _run(
@@ -153,13 +133,13 @@ def _run(
     prepared: "PreparedTask",
     job: Job,
     stop: StopRequest,
-    keep_static: bool,
     on_step: OnStep,
     on_epoch: OnEpoch,
 ) -> EpochReport:
     """Train to the end with the best model, the log and checkpoints on disk; return the best."""
     saved_at = time.monotonic()
-    run_log = MetricsLog(job.directory, resume_step=training.state.scored_step)
+    scored_step = training.state.epoch * training.num_batches
+    run_log = MetricsLog(job.directory, resume_step=scored_step)
 
     def save() -> None:
         nonlocal saved_at
@@ -182,10 +162,10 @@ def _run(
 
     if training.state.best is not None:
         # On disk may be the model of an epoch after the checkpoint, which is now made again.
-        prepared.write_model(training, job.directory, keep_static=keep_static)
+        prepared.write_model(training, job.directory)
     for report in training.run(after_step):
         if report.is_best:
-            prepared.write_model(training, job.directory, keep_static=keep_static)
+            prepared.write_model(training, job.directory)
         run_log.write({
             "epoch": report.epoch, "step": training.state.progress.step, "loss": report.loss,
             "seconds": round(report.seconds, 2),
@@ -194,11 +174,7 @@ def _run(
         save()
         on_epoch(report)
         stop_if_asked(report.epoch)
-    if training.state.best is None:
-        raise InputError(
-            f"--minutes: the {training.budget.seconds:.2g} seconds were over before the first "
-            "update. Give more, such as --minutes 1."
-        )
+    assert training.state.best is not None  # there is an epoch
     return training.state.best
 
 
@@ -224,16 +200,14 @@ class PreparedTask:
         self.train_path, self.dev_path, self.vectors_path = train_path, dev_path, vectors_path
         self.precision = precision
         self.task = task = find_task(config.task).in_units(config.units, config.columns)
-        if config.train.lowercase_share:
-            check_tags_words(task, wanted=LOWERCASE_SHARE)
         wanted, config = config.inputs, config.resolved(with_static=vectors_path is not None)
         self.config = config
         _check_inputs(wanted, config.inputs, vectors_path)
         torch_device = pick_device(device)
         log.info("the task model computes on %s", torch_device)
         self.bilm = TaskBiLM.open(
-            config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-            device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
+            config.inputs, model, precision=precision, device=str(torch_device),
+            cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
         self._read_examples(test_path)
         self.vectors = static = None
@@ -247,7 +221,7 @@ class PreparedTask:
 
     def _read_examples(self, test_path: Path | None) -> None:
         """Read all examples; refuse those of another task, and labels that teach nothing."""
-        task, settings = self.task, self.config.train
+        task = self.task
         tokenize = self.bilm.tokenizer.tokenize
         self.train = task.read(self.train_path, training=True, tokenize=tokenize)
         self.dev = task.read(self.dev_path, training=False, tokenize=tokenize)
@@ -257,9 +231,6 @@ class PreparedTask:
                     f"{path}: no example has a word; all texts are empty for the tokenizer. Is "
                     "this the right file?"
                 )
-        self.num_given = len(self.train)
-        share = settings.lowercase_share
-        self.train += lowercase_copies(task, self.train, share=share, seed=settings.seed)
         self.labels = task.labels(self.train)
         if task.labels_are_answers and len(self.labels) == 1:
             raise InputError(
@@ -288,7 +259,7 @@ class PreparedTask:
             "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
         }  # fmt: skip
 
-    def write_model(self, training: TaskTraining, run_dir: Path, *, keep_static: bool) -> None:
+    def write_model(self, training: TaskTraining, run_dir: Path) -> None:
         assert training.state.best is not None
         dev, bilm, vectors = training.state.best.dev, self.bilm.reference, self.vectors
         metadata = {
@@ -299,20 +270,14 @@ class PreparedTask:
             "vectors": None if vectors is None else to_dict(vectors),
             "data": {
                 "train": str(self.train_path), "dev": str(self.dev_path),
-                "examples": self.num_given,
+                "examples": len(self.train),
             },
             "dev": {"metric": dev.metric, "value": dev.value, **dev.details},
         }  # fmt: skip
         best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
-        static = self.network.static  # of the words in training and dev set
-        if static is not None and not keep_static:
-            static = static.first(0)
-        card = run_card(metadata, self.bilm.tokenizer, self.network.num_parameters)
-        write_best(run_dir, metadata, self.network.arrays() | best, static, card)
+        write_best(run_dir, metadata, self.network.arrays() | best, self.network.static)
 
-    def build_training(
-        self, *, seconds: float | None, checkpoint: Checkpoint | None
-    ) -> TaskTraining:
+    def build_training(self, checkpoint: Checkpoint | None) -> TaskTraining:
         """Compute the layers of the examples, scale the mixtures, and return the training."""
         settings, task, examples = self.config.train, self.task, self.train
         layers_of = self.bilm.layers_of(kept=True)
@@ -324,7 +289,7 @@ class PreparedTask:
         self.network.inputs.set_scales(training.batches(self.network, first))
         return TaskTraining(
             self.network, training, Examples(task, self.dev, layers_of), settings,
-            order=[places[index] for index in chosen], seconds=seconds, checkpoint=checkpoint,
+            order=[places[index] for index in chosen], checkpoint=checkpoint,
         )  # fmt: skip
 
     def score_test(self) -> TaskScore | None:

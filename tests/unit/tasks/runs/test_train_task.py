@@ -1,4 +1,4 @@
-"""Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
+"""Trainings in their directory: stopped and resumed; nothing is promised falsely."""
 
 import os
 import signal
@@ -8,12 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmokit.errors import ConfigError, InputError, Stopped
+from elmokit.errors import ConfigError, Stopped
 from elmokit.jobs.job import read_log
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
 from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
-from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import PreparedTask
 from elmokit.tasks.task import TaskScore
 
@@ -75,7 +74,6 @@ def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, tra
     assert have_the_same_weights(*places)
     assert (resumed.best.epoch, resumed.best.loss) == (whole.best.epoch, whole.best.loss)
     assert resumed.num_epochs == whole.num_epochs == 3
-    assert resumed.is_complete
 
 
 def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
@@ -100,24 +98,6 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path,
     train("whole", settings=settings)
     assert read_metadata(tmp_path / "run")["dev"]["value"] == 10
     assert have_the_same_weights(tmp_path / "whole", tmp_path / "run")
-
-
-def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
-    seconds = map(float, range(10_000))
-    monkeypatch.setattr(training_module.time, "monotonic", lambda: next(seconds))
-    long = {"epochs": 1000, "patience": 1000}
-    stopped = train("run", settings=long, minutes=1)
-    assert not stopped.is_complete
-    assert 1 <= stopped.num_epochs < 30
-    assert TaskRun.load(tmp_path / "run").labels == ["bad", "good"]
-    rows = log_of(tmp_path / "run")
-    more = train("run", settings=long, minutes=2, resume=True)
-    assert log_of(tmp_path / "run")[: len(rows)] == rows
-    assert more.num_epochs > stopped.num_epochs
-    for minutes in (0, 1e-7):  # in the latter no update can be made
-        with pytest.raises(InputError, match="--minutes"):
-            train("other", minutes=minutes)
-    assert not (tmp_path / "other").exists()
 
 
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path, write):
