@@ -16,7 +16,7 @@ from elmokit.inspection.trace import tokenize
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.vocab_doctor import check_vocab
@@ -175,7 +175,10 @@ TEXT_TARGETS: dict[str, Make] = {
         partial(read_sentiment_trees, min_phrase_tokens=1), "trees",
     ),
     "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), read_propbank, "roles"),
-    "squad": _file("a.json", json.dumps(QUESTIONS), read_squad, "squad"),
+    "squad": _file(
+        "a.json", json.dumps(QUESTIONS),
+        partial(QaTask().read, training=True, tokenize=str.split), "squad",
+    ),
 }  # fmt: skip
 for kind, texts in (("text", (("text",),)), ("pairs", (("premise",), ("hypothesis",)))):
     read_table = partial(read_labeled_texts, tokenize=str.split, texts=texts)

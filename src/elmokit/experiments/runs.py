@@ -256,7 +256,7 @@ def measure(
             number = count(1)
             *_, source = layer_sources(
                 use.model, random_seed=run.seed if run.condition == RANDOM else None,
-                device=use.device, cache_dir=use.cache_dir,
+                device=use.device,
                 on_sentence=lambda: on_work(f"layers of {next(number):,} sentences"),
             )  # fmt: skip
         measured, main = probe.measure([source], data, 0), probe.figures[0].name

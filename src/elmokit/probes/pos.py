@@ -64,8 +64,11 @@ def probe_pos(
     known, started = words_of(train), time.perf_counter()
     scores = [_score(MAJORITY, _majority_tags(train, dev), known, dev, started)]
     for source in sources:
-        train_vectors = source.keep([sentence.tokens for sentence in train])
-        dev_vectors = source.keep([sentence.tokens for sentence in dev])
+        # all layers of all words are in memory, those of a biLM in half precision
+        train_vectors, dev_vectors = (
+            [vectors.astype(source.kept_as) for vectors in source.stream(words)]
+            for words in ([sentence.tokens for sentence in part] for part in (train, dev))
+        )
         for way, name in enumerate(source.names):
             started = time.perf_counter()
             rows, dev_rows = (
@@ -139,7 +142,7 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
 
 PROBE = Probe(
     find=lambda data, test: find_splits(data, (".conllu",)),
-    read=lambda files, tokenize, units: read_pos_data(files, units=units),
+    read=lambda files, units: read_pos_data(files, units=units),
     words=lambda data: words_of(data.train, data.dev),
     measure=lambda sources, data, seed: probe_pos(sources, data.train, data.dev),
     columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},
@@ -147,6 +150,4 @@ PROBE = Probe(
     counts="counts",
     figures=(Figure("accuracy", accuracy_of),),
     has_units=True,
-    is_tokenized=True,
-    keeps_layers=True,
 )

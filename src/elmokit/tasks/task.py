@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from elmokit.errors import FormatError, InputError, shown
+from elmokit.errors import InputError, shown
 from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.formats.reading import Columns, DataFile, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
@@ -216,59 +215,22 @@ class Task(ABC, Generic[Example]):
 
 log = logging.getLogger(__name__)
 
-MORPHEME_TOKENIZER = "korean"
 TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
-NUM_LOOKED_AT = 1000  # words, or sentences, that are tried
+NUM_LOOKED_AT = 1000  # words that are tried
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
 eojeol 0.8."""
 
 
-def _share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
-    """Return the share of (the first) distinct words that a tokenizer splits."""
+def warn_of_split_words(path: Path, words: Iterable[str], tokenizer: Tokenizer) -> None:
+    """Warn, once, if raw text is split into smaller pieces than the data of ``path``."""
     distinct = list(islice(dict.fromkeys(words), NUM_LOOKED_AT))
-    return sum(len(tokenizer.tokenize(word)) > 1 for word in distinct) / max(1, len(distinct))
-
-
-def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
-    """Return the units of a CoNLL-U file that are nearer to the tokenizer's."""
-    if tokenizer.name != MORPHEME_TOKENIZER:
-        return "words"
-    try:
-        num_morphemes, num_words = (
-            sum(len(sentence.tokens) for sentence in islice(read(treebank), NUM_LOOKED_AT))
-            for read in (read_morphemes, read_conllu)
-        )
-    except FormatError as error:
-        log.info("%s is read by words: %s", treebank, error)
-        return "words"
-    return "morphemes" if num_morphemes > num_words else "words"
-
-
-def warn_of_units(
-    path: Path,
-    words: Iterable[str],
-    units: Units,
-    tokenizer: Tokenizer,
-    *,
-    has_bilm: bool,
-    option: str = "",
-) -> None:
-    """Warn, once, if raw text is split into other pieces than the data of ``path``."""
-    if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
+    num_split = sum(len(tokenizer.tokenize(word)) > 1 for word in distinct)
+    if num_split > TOO_MANY_SPLIT * len(distinct):
         warn_once(
-            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
-            "read as whole words. Use a biLM of morphemes, such as --model ko."
-        )
-    # Characters are read as the tokenizer's tokens, so they cannot differ.
-    share = _share_split(words, tokenizer) if units == "words" else 0.0
-    if share > TOO_MANY_SPLIT:
-        unseen = ", and the biLM has not seen such words" if has_bilm else ""
-        hint = f" ({option} reads the morphemes)" if option else ""
-        warn_once(
-            f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
-            f"{tokenizer.name!r}: raw text is read in other pieces{unseen}. "
-            f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
+            f"{path}: the tokenizer {tokenizer.name!r} splits {num_split} of {len(distinct)} "
+            "words: raw text is read in other pieces. Use a biLM whose tokenizer leaves them "
+            "whole, or data in its units (units=morphemes reads those of a Korean treebank)."
         )
 
 
@@ -308,9 +270,7 @@ class TaskText:
     def read(self, path: Path) -> Iterator[Sentence]:
         """Yield the sentences of a file in order, those with words."""
         examples = self.task.read(path, training=False, tokenize=self.tokenizer.tokenize)
-        warn_of_units(
-            path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,
-            option="--units morphemes" if "morphemes" in self.task.all_units else "",
-        )  # fmt: skip
+        if self.task.units == "words":
+            warn_of_split_words(path, self.task.words(examples), self.tokenizer)
         for example in examples:
             yield from filter(None, self.task.sentences(example))

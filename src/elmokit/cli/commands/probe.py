@@ -29,7 +29,6 @@ def probe(
     seed: Annotated[int, options.seed_option("of --random and of samples")] = 0,
     state: str = "reset",
     device: str = "auto",
-    layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
 ) -> Result:
     """Measure what each layer of a model knows, without a task model.
@@ -56,8 +55,7 @@ def probe(
             run_probe(
                 name, data, path, layers=options.layers_of(layers), random=random, vectors=vectors,
                 test=test, units=units, seed=seed, state=state, device=device,
-                precision=precision, cache_dir=layer_cache,
-                on_sentence=lambda: update(next(done)),
+                precision=precision, on_sentence=lambda: update(next(done)),
             )
             for path in (model, *(kept for kept in curve if kept != model))
         )  # fmt: skip

@@ -167,7 +167,7 @@ def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleR
             )
     legal = convert_tags(tags, scheme="iob2")
     pairs = zip(tags, legal, strict=True)
-    report.repaired["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
+    report.noted["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
     return legal
 
 

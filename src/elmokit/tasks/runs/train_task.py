@@ -23,7 +23,7 @@ from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.examples import Examples, check_labels, choose_examples, score_model
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
-from elmokit.tasks.task import TaskScore, warn_of_units
+from elmokit.tasks.task import TaskScore, warn_of_split_words
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
 from elmokit.version import __version__
@@ -242,11 +242,8 @@ class PreparedTask:
         if test_path is not None:
             self.test = task.read(test_path, training=False, tokenize=tokenize)
             check_labels(test_path, task, self.labels, self.test)
-        warn_of_units(
-            self.train_path, task.words(self.train), task.units, self.bilm.tokenizer,
-            has_bilm=self.bilm.reference is not None,
-            option="--set units=morphemes" if "morphemes" in task.all_units else "",
-        )  # fmt: skip
+        if task.units == "words":
+            warn_of_split_words(self.train_path, task.words(self.train), self.bilm.tokenizer)
 
     def identity(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""

@@ -11,7 +11,7 @@ from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.reading import read_records
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 
 from ....builders.squad_data import paragraph, squad_text
 from ....builders.task_files import FIRST, KEYS, PAIR, PAIRS, SENSES, document, row
@@ -22,6 +22,10 @@ QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
 
 def labels(path):
     return read_labeled_texts(path, str.split, **PAIRS)
+
+
+def questions(path):
+    return QaTask().read(path, training=True, tokenize=str.split)
 
 
 def roles(*, tokens=("Mina", "began", "her", "walk"), **change):
@@ -85,7 +89,7 @@ CASES = {
         (roles(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
         (roles(tokens=["a", 1, "b", "c"]), r"line 1: .*'tokens\[1\]'"),
     ],
-    read_squad: [
+    questions: [
         (QUESTIONS.replace('"answer_start"', '"at"'), r"'data\[0\].*\.answers\[0\]\.answer_start'"),
         (QUESTIONS.replace("한강은 길다.", " "), r"1 of 1 .*empty_text: 1 .*qas\[0\]"),
         ('{"data": [\n{"title"', "JSON.* line 2 "),

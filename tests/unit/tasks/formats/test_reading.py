@@ -15,7 +15,7 @@ from elmokit.tasks.classification import read_labeled_texts, read_sentiment_tree
 from elmokit.tasks.formats.conllu import read_propbank
 from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 
 from ....builders.task_files import KEYS, PAIR, PAIRS, SENSES, lines
 
@@ -141,8 +141,12 @@ def question(*answers, name="q1", text="어디를?", **more):
 
 @pytest.fixture
 def ask(squad):
-    def ask(*questions, **settings):
-        return list(read_squad(squad({"context": CONTEXT, "qas": list(questions)}), **settings))
+    def tokenize(text):
+        return text.replace(" ", "")  # a character is a word
+
+    def ask(*questions, training=True):
+        path = squad({"context": CONTEXT, "qas": list(questions)})
+        return QaTask().read(path, training=training, tokenize=tokenize)
 
     return ask
 
@@ -153,8 +157,8 @@ def ask(squad):
 def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
     # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
     (example,) = ask(question(("한강", start), ("서울을", 12)))
-    assert [start for start, _ in example.spans] == [nearest, 12]
-    assert (example.name, example.texts) == ("q1", ("한강", "서울을"))
+    assert [example.offsets[start][0] for start, _ in example.spans] == [nearest, 12]
+    assert (example.name, example.answers) == ("q1", ("한강", "서울을"))
     assert ("answer_moved: 1" in caplog.text) == (start != nearest)
 
 
@@ -164,13 +168,13 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
     bad = question(), question(("서울", 12), text=" "), question(is_impossible=True)
     questions = *good, *bad, some, question(("부산", 3), name="none")
     *_, last = ask(*questions)
-    assert (last.name, last.spans) == ("some", ((12, 14),))
+    assert (last.name, last.spans) == ("some", ((9, 11),))
     for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
                    "empty_text: 1", "unanswerable: 1"):  # fmt: skip
         assert reason in caplog.text
-    *_, first, second = ask(*questions, scoring=True)
-    assert (first.texts, len(first.spans)) == (("부산", "서울"), 1)
-    assert (second.texts, second.spans) == (("부산",), ())
+    *_, first, second = ask(*questions, training=False)
+    assert (first.answers, len(first.spans)) == (("부산", "서울"), 1)
+    assert (second.answers, second.spans) == (("부산",), ())
 
 
 OTHERS = """<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>
