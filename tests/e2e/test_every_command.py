@@ -45,10 +45,10 @@ ROWS = {
     "predict-word MODEL 'the river 강' --word 1 --top 2": (
         "index forward backward both metadata", "the [?] 강   hidden: river"
     ),
-    "probe pos --data POS --model MODEL --layer-cache CACHE --random --vectors VECTORS": (
+    "probe pos --data POS --model MODEL --random --vectors VECTORS": (
         "scores gains metadata", "trained minus untrained"
     ),
-    "probe pos --data POS --model KEPT --layer-cache CACHE --kept": (
+    "probe pos --data POS --model KEPT --kept": (
         "scores over_training", "after 200 words"
     ),
     "reading MODEL TIMES --measure time -o OUT.tsv": ("gains left_out metadata", "R² points"),

@@ -41,7 +41,7 @@ ROWS = {
     "finetune MODEL text.txt -o tuned --units morphemes": "--task",
     "info nothing": "nothing",
     "info notes.json": "notes.json",
-    "neighbors x --word a --any-word": "--sentence",
+    "neighbors x --word a --sentence a --show 2": "--sentence",
     "neighbors text.txt --word a --sentence b -m MODEL": "'a'",
     "neighbors text.txt --word a --layers all -m MODEL": "`layers`",
     "perplexity MODEL empty.txt": "empty.txt",

@@ -8,6 +8,7 @@ from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes import pos
 from elmokit.probes.pos import MAJORITY, probe_pos
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.probe_sources import TableSource, tagged
 from ...builders.task_models import toy_model
@@ -78,7 +79,22 @@ def test_no_layer_gains_from_the_size_of_its_activations():
     scale, offset = 10 ** random.uniform(-2, 1, 4), random.normal(size=4)
     tags = [f"T{label}" for label in labels]
     plain, scaled = (
-        pos._classify("x", rows.astype("f4"), tags, dev_rows.astype("f4"))
+        pos._classify(rows.astype("f4"), tags, dev_rows.astype("f4"))
         for rows, dev_rows in ((x, dev), (x * scale + offset, dev * scale + offset))
     )
     assert np.mean(np.array(plain) == np.array(scaled)) > 0.998
+
+
+def test_units_are_the_tokenizers(tmp_path):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("kiwipiepy")
+    rows = "".join(
+        f"{number}\t고향은\t고향+은\t{tag}\tncn+jxt" + "\t_" * 5 + "\n"
+        for number, tag in enumerate(("NOUN", "VERB"), 1)
+    )
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.conllu").write_text(f"{rows}\n", encoding="utf-8")
+    for tokenizer, units in (("korean", "morphemes"), ("whitespace", "words")):
+        toy_model(tokenizer=TokenizerConfig(name=tokenizer)).save(tmp_path / tokenizer)
+        result = run_probe("pos", tmp_path, str(tmp_path / tokenizer), layers="top")
+        assert result.metadata["units"] == units

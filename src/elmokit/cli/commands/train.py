@@ -25,7 +25,6 @@ def train(
     data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     train: Path | None = None,
     dev: Path | None = None,
-    test: Path | None = None,
     columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
     embeddings: EmbeddingKind | None = None,
@@ -51,10 +50,9 @@ def train(
         data: Directory with one train… and one dev… file.
         train: Training set, instead of the one in --data.
         dev: Dev set, instead of the one in --data.
-        test: Test file, scored once, at the end.
         embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
             average or none; default: elmo.
-        precision: Of the biLM: fp32, bf16, int8, or auto: bf16 on a CPU that is faster in it.
+        precision: Of the biLM: fp32, bf16 or int8.
         epochs: Maximum number of epochs.
     """
     from elmokit.config import from_dict
@@ -86,9 +84,8 @@ def train(
     last_score = ""
 
     def on_step(step: "TaskStep") -> None:
-        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
-        status = f"epoch {step.epoch}{loss}{last_score}"
-        update(step.done, total=step.total, description=step.stage, status=status)
+        status = f"epoch {step.epoch} · loss {step.loss:.4f}{last_score}"
+        update(step.done, total=step.total, description="training", status=status)
 
     def on_epoch(report: "EpochReport") -> None:
         nonlocal last_score
@@ -98,12 +95,12 @@ def train(
     with progress_bar("layers") as update:
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
-            vectors=vectors, test_path=test, device=device, cache_dir=layer_cache, resume=resume,
+            vectors=vectors, device=device, cache_dir=layer_cache, resume=resume,
             save_on_signals=current_thread() is main_thread(), on_step=on_step,
             on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
-    best, tested = result.best, result.test
+    best = result.best
     figures = {
         "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
         **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
@@ -113,9 +110,6 @@ def train(
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
         f"{result.num_epochs}; the model is in {result.run_dir}"
     ]
-    if tested is not None:
-        figures["test"] = {"value": tested.value, **tested.details}
-        lines.append(f"test {tested.metric} {tested.value:.2f} on {test}")
     return Result(figures, lines)
 
 

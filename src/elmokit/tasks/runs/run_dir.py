@@ -53,6 +53,7 @@ def write_best(
     stored = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     small_files = {CONFIG_FILE: json_bytes(metadata)}
     if static is not None:
+        stored[STATIC_WEIGHT] = stored[STATIC_WEIGHT][: len(static.values)]
         small_files[WORDS_FILE] = "".join(f"{word}\n" for word in static.words).encode()
     # All files are written before the first one replaces that of an earlier epoch, so that a full
     # disk leaves the earlier model. The last one replaces its file first.

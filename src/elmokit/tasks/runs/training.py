@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -45,13 +44,12 @@ class EpochReport:
 
 @dataclass(frozen=True)
 class TaskStep:
-    """Progress of a training: updates in all epochs with the loss, or dev examples of an epoch."""
+    """An update: its number, that of all epochs together, its epoch from 1, the loss before it."""
 
-    stage: Literal["training", "scoring dev"]
     done: int
     total: int
     epoch: int
-    loss: float | None = None
+    loss: float
 
 
 OnStep = Callable[[TaskStep], None]
@@ -132,14 +130,14 @@ class TaskTraining:
     def run(self, on_step: OnStep = lambda step: None) -> Iterator[EpochReport]:
         """Yield a report after each epoch; at the end the model has the weights of the best one.
 
-        Before every report and every call of ``on_step`` the training can be saved.
+        At every report and every call of ``on_step`` the training can be saved.
         """
         cuda = [self.model.device] if self.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             while not self.is_complete:
                 try:
                     self._update(on_step)
-                    report = self._score(on_step)
+                    report = self._score()
                 except FloatingPointError as error:
                     raise FloatingPointError(
                         f"{error} In epoch {self.state.epoch + 1}. Lower train.learning_rate or "
@@ -168,7 +166,7 @@ class TaskTraining:
         for report in reports:
             state.progress = report.progress
             state.losses.append(report.loss)
-            on_step(TaskStep("training", report.progress.step, total, epoch, report.loss))
+            on_step(TaskStep(report.progress.step, total, epoch, report.loss))
 
     def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(self.config.seed, step)
@@ -179,18 +177,14 @@ class TaskTraining:
         loss = self.model.loss(self.training.batches(self.model, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
-    def _score(self, on_step: OnStep) -> EpochReport:
+    def _score(self) -> EpochReport:
         """Score the dev set and count the epoch."""
         state, number = self.state, self.state.epoch + 1
-
-        def on_scored(done: int, total: int) -> None:
-            on_step(TaskStep("scoring dev", done, total, number))
-
         # Of the last update only the loss before it is known.
         weights = _trained(self.model)
         if not all(value.isfinite().all() for value in weights.values()):
             raise FloatingPointError("The weights are not finite.")
-        score = score_model(self.model, self.dev, on_scored)
+        score = score_model(self.model, self.dev)
         is_best = state.best is None or score.value > state.best.dev.value
         report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
         if is_best:
