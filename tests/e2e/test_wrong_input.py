@@ -74,7 +74,6 @@ ROWS = {
     "train pos -o x": "--data",
     "train pos -o x --embeddings glove": "--embeddings",
     "train pos --data x -o m --seed 1 --set train.seed=2": "train.seed=2",
-    "train ner --data x -o m --columns word=1,tag=3 --set columns.tag=2": "columns.tag=2",
     "vocab": "vocab needs",
     "vocab -o v.txt --check v.txt": "vocab needs",
     "vocab text.txt -o v.txt --min-count 100": "100 times",

@@ -158,15 +158,15 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     """
 
     name, field_names = "ner", ("entities", "type")
-    all_units, has_columns = ("words", "characters"), True
+    all_units = ("words", "characters")
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
     default_hidden_dims = (200, 100)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         if self.units == "characters":
-            sentences = read_characters(path, tokenize, self.columns)
+            sentences = read_characters(path, tokenize)
         else:
-            sentences = read_columns(path, columns=self.columns, spaces="drop")
+            sentences = read_columns(path, spaces="drop")
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from elmokit.errors import InputError, shown
 from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.reading import Columns, DataFile, find_split
+from elmokit.tasks.formats.reading import DataFile, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.registry import find_task
@@ -59,8 +59,6 @@ class Task(ABC, Generic[Example]):
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)  # possible units of the data
-    has_columns: ClassVar[bool] = False
-    """Whether files have a word and its tag in columns that can be chosen."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
     """Inputs of the network in the paper."""
     num_texts: ClassVar[int] = 1  # texts of one example; in raw text they are separated by tabs
@@ -75,9 +73,8 @@ class Task(ABC, Generic[Example]):
     labels_are_answers: ClassVar[bool] = True
     """False: labels are inputs, such as genres, and may be new in other data."""
 
-    def __init__(self, *, units: Units = "words", columns: Columns | None = None) -> None:
+    def __init__(self, *, units: Units = "words") -> None:
         self.units: Units = units
-        self.columns = columns
 
     @staticmethod
     @abstractmethod
@@ -89,15 +86,14 @@ class Task(ABC, Generic[Example]):
     def divided_by(path: Path) -> DataFile:
         """Divide a data file into units that a smaller data set keeps whole."""
 
-    def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
-        """Return the task for data in these units and columns; InputError if it has no such."""
-        if units not in self.all_units or (columns is not None and not self.has_columns):
+    def in_units(self, units: Units) -> "Task[Example]":
+        """Return the task for data in these units; InputError if it has no such."""
+        if units not in self.all_units:
             raise InputError(
-                f"units={units!r} and columns={columns}: not for the task {self.name}, whose data "
-                f"come in units of {' or '.join(self.all_units)}, and have "
-                f"{'columns' if self.has_columns else 'no columns'} to choose from."
+                f"units={units!r}: not for the task {self.name}, whose data come in units of "
+                f"{' or '.join(self.all_units)}."
             )
-        return type(self)(units=units, columns=columns)
+        return type(self)(units=units)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
@@ -248,19 +244,16 @@ class TaskText:
     tokenizer: Tokenizer
 
     @classmethod
-    def of_model(
-        cls, task: str, model: str, *, units: Units = "words", columns: Columns | None = None
-    ) -> "TaskText":
+    def of_model(cls, task: str, model: str, *, units: Units = "words") -> "TaskText":
         """Return the text of a task as a biLM reads it."""
         config = read_config(find_model(model))
         form = config.bilm.char_vocab.normalization
         tokenizer = NormalizingTokenizer(build_tokenizer(config.tokenizer), form)
-        return cls(find_task(task).in_units(units, columns), tokenizer)
+        return cls(find_task(task).in_units(units), tokenizer)
 
     @property
     def name(self) -> str:
-        columns = "" if self.task.columns is None else f", {self.task.columns}"
-        return f"{self.task.name}, {self.task.units}{columns}"
+        return f"{self.task.name}, {self.task.units}"
 
     def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
         """Return files as they are, and of directories the file of a split."""

@@ -25,7 +25,6 @@ def train(
     data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     train: Path | None = None,
     dev: Path | None = None,
-    columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
     embeddings: EmbeddingKind | None = None,
     vectors: Path | None = None,
@@ -60,13 +59,10 @@ def train(
     from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
-    in_columns = options.columns_of(columns)
     named = {
         "--embeddings": ("inputs.embeddings", embeddings),
         "--epochs": ("train.epochs", epochs),
         "--seed": ("train.seed", seed),
-        "--columns word": ("columns.word", in_columns and in_columns.word),
-        "--columns tag": ("columns.tag", in_columns and in_columns.tag),
     }
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
@@ -161,7 +157,6 @@ def evaluate(
     run: options.TaskRunArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA")],
     *,
-    columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
     precision: str | None = None,
     device: str = "auto",
@@ -178,12 +173,11 @@ def evaluate(
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.weights.locate import TASK_RUNS
 
-    in_columns = options.columns_of(columns)
     trained = TaskRun.load(
         run, model=model, precision=precision, device=device, cache_dir=layer_cache
     )
     run_sha256 = run_hash(TASK_RUNS.find(run))
-    score = trained.evaluate(data, columns=in_columns)
+    score = trained.evaluate(data)
     data_of_score = {"metric": score.metric, "value": score.value, **score.details}
     data_of_score["examples"] = len(score.counts)
     lines = [f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})"]

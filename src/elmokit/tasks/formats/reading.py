@@ -15,7 +15,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmokit.errors import FormatError, InputError, Location, check_ranges, counted, shown
+from elmokit.errors import FormatError, InputError, Location, counted, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
@@ -75,17 +75,6 @@ def read_examples(
         raise FormatError(f"{file}: no example in the file ({reason}). Give a file with examples.")
     if described:
         log.warning("%s: not all examples are as they should be: %s", file, described)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """The columns of a file with a word and its tag in each row, counted from 1."""
-
-    word: int = 1
-    tag: int | None = None  # none: the last one
-
-    def __post_init__(self) -> None:
-        check_ranges(self, word=(1, 1_000), tag=(1, 1_000))
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:

@@ -22,7 +22,6 @@ from elmokit.files.json_files import json_bytes, read_json
 from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.sources import damage, file_sha256
 from elmokit.jobs.identity import FIXED
-from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.inputs.settings import UNRECORDED, InputSettings
 from elmokit.tasks.inputs.task_bilm import BiLMReference
 from elmokit.tasks.registry import find_task
@@ -98,8 +97,10 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
 def _drop_old_settings(metadata: dict[str, Any]) -> None:
     """Drop what runs of earlier versions record of their training and a use does not need."""
     config, bilm = metadata["config"], metadata["bilm"]
-    if isinstance(config, dict) and isinstance(train := config.get("train"), dict):
-        config["train"] = known_part(TaskTrainConfig, train)
+    if isinstance(config, dict):
+        config.pop("columns", None)
+        if isinstance(train := config.get("train"), dict):
+            config["train"] = known_part(TaskTrainConfig, train)
     if isinstance(bilm, dict):
         bilm.pop("finetuned", None)
 
@@ -195,8 +196,6 @@ class TaskRunConfig:
     units: Units = field(default="words", metadata=FIXED)
     """What a token of the data is; ``morphemes``: for ``pos`` from a Korean treebank;
     ``characters``: for ``ner`` whose rows are the characters of the text."""
-    columns: Columns | None = field(default=None, metadata=FIXED)
-    """Of words and tags in the files, for ``ner``."""
     hidden_dims: tuple[int, ...] = field(default=(), metadata=FIXED)
     """Widths of the recurrent layers; none: the task's default."""
     dropout: float | None = field(default=None, metadata=FIXED)

@@ -14,7 +14,6 @@ from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.sources import damage
 from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
-from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
@@ -105,7 +104,7 @@ class TaskRun:
         reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
         with adding_version_hint(metadata.get("elmokit_version", "")):
             config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-            task = find_task(config.task).in_units(config.units, config.columns)
+            task = find_task(config.task).in_units(config.units)
             config = replace(config, inputs=input_settings_of(metadata, run_dir))
         if vectors is not None and metadata.get(KEEPS_VECTORS):
             log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
@@ -175,17 +174,11 @@ class TaskRun:
                 self._network.set_static(self._network.static.extended(every))
                 self._later_words = None
 
-    def evaluate(
-        self,
-        path: str | PathLike[str],
-        *,
-        columns: Columns | None = None,
-    ) -> TaskScore:
+    def evaluate(self, path: str | PathLike[str]) -> TaskScore:
         """Score the predictions for a file with gold answers.
 
         Args:
             path: In the task's format.
-            columns: Of its words and tags, if they are not those of the training data.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -193,8 +186,7 @@ class TaskRun:
             InputError: if it has none of the labels that the model gives.
         """
         path = Path(path)
-        task = self.task if columns is None else self.task.in_units(self.task.units, columns)
-        examples = task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
+        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.layers_of(kept=True))

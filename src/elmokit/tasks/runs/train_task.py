@@ -183,7 +183,7 @@ class PreparedTask:
             existing_file(path, what="task data", is_read_twice=True)
         self.train_path, self.dev_path, self.keep_static = train_path, dev_path, keep_static
         self.precision = precision
-        self.task = task = find_task(config.task).in_units(config.units, config.columns)
+        self.task = task = find_task(config.task).in_units(config.units)
         wanted, config = config.inputs, config.resolved(with_static=vectors_path is not None)
         self.config = config
         _check_inputs(wanted, config.inputs, vectors_path)
