@@ -65,7 +65,7 @@ ROWS = {
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip
 """A command -> keys of its JSON, and a part of what it prints. Capitals stand for paths."""
-NEEDS = {"change": "sklearn", "vectors": "gensim"}
+NEEDS = {"vectors": "gensim"}
 
 
 @pytest.fixture(scope="module")

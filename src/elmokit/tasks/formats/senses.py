@@ -62,9 +62,6 @@ class SenseInventory:
     def __init__(self, senses: Mapping[tuple[str, str], list[Sense]]) -> None:
         self._senses = senses
 
-    def __len__(self) -> int:
-        return sum(map(len, self._senses.values()))
-
     def senses(self, lemma: str, pos: str) -> list[Sense]:
         """Return the senses of a lemma, most frequent first; empty if it is unknown."""
         senses = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
