@@ -16,6 +16,7 @@ the scores on the cards.
 import argparse
 import dataclasses
 import random
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -25,13 +26,16 @@ from typing import Any
 
 import numpy as np
 from published import DOCUMENTS, ROOT, publish_results, size_of, with_tables, write_bytes
+from tagger_files import copy_run, write_metadata, write_tagger_card
 
 from elmokit.cli.output import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes, read_json
+from elmokit.files.sources import COMPRESSIONS
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import HELD_OUT, TaskRunConfig
@@ -72,7 +76,11 @@ def publish_model(options: argparse.Namespace) -> Path:
         "perplexity": dataclasses.asdict(perplexity(model, read_words(options.valid, model))),
         "limits": LIMITS,
     }
-    return save_if_small(model, PACKAGED_MODELS / options.name, MAX_MODEL_BYTES)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model", dtype="int8")
+        return copy_if_small(
+            Path(folder) / "model", PACKAGED_MODELS / options.name, MAX_MODEL_BYTES
+        )
 
 
 def publish_spelling(options: argparse.Namespace) -> Path:
@@ -89,15 +97,13 @@ def publish_spelling(options: argparse.Namespace) -> Path:
     return target
 
 
-def save_if_small(model: Any, target: Path, max_bytes: int) -> Path:
-    """Save in int8 what may ship; the packaged version stays if this one is too large."""
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model", dtype="int8")
-        size = size_of(Path(folder) / "model")
-    if size > max_bytes:
+def copy_if_small(source: Path, target: Path, max_bytes: int) -> Path:
+    """Copy what may ship; the packaged version stays if this one is too large."""
+    if (size := size_of(source)) > max_bytes:
         raise InputError(f"{target.name} has {size:,} bytes, more than {max_bytes:,}: too large.")
     target.parent.mkdir(exist_ok=True)
-    model.save(target, dtype="int8")
+    with atomic_directory(target) as fresh:
+        shutil.copytree(source, fresh, dirs_exist_ok=True)
     return target
 
 
@@ -120,21 +126,25 @@ def publish_tagger(options: argparse.Namespace) -> Path:
         cache_dir=directory / "layers", resume=True, save_on_signals=True,
         on_epoch=lambda report: print(report, flush=True),
     )  # fmt: skip
-    run = TaskRun.load(result.run_dir, vectors=vectors, cache_dir=directory / "layers")
-    if vectors is not None:
-        run.keep_vectors(most=recipe.get("kept_vectors"))
-        run.metadata["vectors"] |= {"path": vectors.name}
-    run.round_to("int8")
-    run.metadata["data"] |= {"train": "train", "dev": HELD_OUT}
+    copy = directory / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    metadata = copy_run(
+        result.run_dir, copy, vectors=vectors, most=recipe.get("kept_vectors")
+    )  # fmt: skip
+    run = TaskRun.load(copy, cache_dir=directory / "layers")
     score, best = run.evaluate(dev), result.best
     lowercase = ""
-    if config.train.lowercase_share:
-        lower = run.evaluate(dev, lowercase=True).value
-        lowercase = f"; all of it in lower case {lower:.2f}"
+    if recipe.get("lowercase_share"):
+        corpus = find_task(config.task).divide(dev)
+        lower_dev = directory / f"lower-{plain_name(dev)}"
+        units = [lowercased(unit, recipe["lowercase_column"]) for unit in corpus.units]
+        write_bytes(lower_dev, corpus.join(units).encode())
+        lowercase = f"; all of it in lower case {run.evaluate(lower_dev).value:.2f}"
     chosen = "the epoch" if "settings" in recipe["card"] else "settings and epoch"
     seen = ", except that its errors led to the training in lower case"
     except_for = seen if "lower case" in recipe["card"] else ""
-    run.metadata["card"] = {
+    metadata["data"] |= {"train": "train", "dev": HELD_OUT}
+    metadata["card"] = {
         "name": name,
         **recipe["card"],
         **({"vectors": recipe["vectors"]} if vectors else {}),
@@ -155,7 +165,9 @@ def publish_tagger(options: argparse.Namespace) -> Path:
             for label, part in score.by_label.items()
         },
     }
-    return save_if_small(run, PACKAGED_RUNS / name, MAX_TAGGER_BYTES)
+    write_metadata(copy, metadata)
+    write_tagger_card(copy)
+    return copy_if_small(copy, PACKAGED_RUNS / name, MAX_TAGGER_BYTES)
 
 
 def divide(
@@ -163,7 +175,8 @@ def divide(
 ) -> list[Path]:
     """Write the training set in two parts; random blocks make the second, ``held_out`` long.
 
-    Consecutive sentences stay together in blocks, so that documents mostly do.
+    Consecutive sentences stay together in blocks, so that documents mostly do. A share of the
+    sentences to train on stands in the file a second time, in lower case.
     """
     corpus, num_held_out = find_task(task).divide(source), recipe["held_out"]
     size = recipe.get("block", 100)
@@ -177,10 +190,34 @@ def divide(
     )
     if further is not None:
         train += find_task(task).divide(further).units
+    if share := recipe.get("lowercase_share"):
+        sentences = [unit for unit in train if corpus.size(unit)]
+        drawn = random.Random(0).sample(range(len(sentences)), round(share * len(sentences)))
+        copies = (
+            (sentences[index], lowercased(sentences[index], recipe["lowercase_column"]))
+            for index in sorted(drawn)
+        )
+        train += [lower for given, lower in copies if lower != given]
     paths = [directory / "train.txt", directory / f"{HELD_OUT}.txt"]
     for path, units in zip(paths, (train, held_out), strict=True):
         write_bytes(path, corpus.join(units).encode())
     return paths
+
+
+def lowercased(unit: list[str], column: int) -> list[str]:
+    """Return the lines of a sentence with its words, in a column from 1, in lower case."""
+    lines = []
+    for line in unit:
+        fields = line.split("\t")
+        if len(fields) >= column and not line.startswith("#"):
+            fields[column - 1] = fields[column - 1].lower()
+        lines.append("\t".join(fields))
+    return lines
+
+
+def plain_name(path: Path) -> str:
+    """Return the name of a file without the suffix of its compression."""
+    return path.stem if path.suffix in COMPRESSIONS else path.name
 
 
 def first_vectors(recipe: dict[str, Any], source: Path | None, directory: Path) -> Path | None:

@@ -108,7 +108,6 @@ def train(
     embeddings: EmbeddingKind | None = None,
     vectors: AnyPath | None = None,
     epochs: int | None = None,
-    minutes: float | None = None,
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
@@ -124,7 +123,6 @@ def train(
         embeddings: Word inputs, as ``--embeddings``; default: elmo.
         vectors: File of static vectors.
         epochs: At most.
-        minutes: Longest time of training and scoring.
         seed: Of weights, order and dropout; default: 0.
         settings: As ``--set``: dotted names and values.
         resume: Go on with an unfinished run.
@@ -133,8 +131,8 @@ def train(
     train_command(
         task, output=Path(output), data=Path(data), model=None if model is None else str(model),
         embeddings=embeddings, vectors=None if vectors is None else Path(vectors),
-        epochs=epochs, minutes=minutes, seed=seed, set_=as_settings(settings or {}),
-        resume=resume, device=device,
+        epochs=epochs, seed=seed, set_=as_settings(settings or {}), resume=resume,
+        device=device,
     )  # fmt: skip
     return TaskRun.load(output, device=device)
 

@@ -16,8 +16,7 @@ from elmokit.inspection.trace import tokenize
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.senses import read_kobest_wic, read_wic
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.vocab_doctor import check_vocab
@@ -57,10 +56,6 @@ OBJECTS = {
         "predicates": [{"index": 1, "lemma": "begin", "sense": "begin.01",
                         "tags": ["B-ARG0", "B-V", "B-ARG1"]}],
     },
-    "wic": {"lemma": "bank", "sentence1": "The bank rose.", "start1": 4, "end1": 8,
-            "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False},
-    "kobest": {"SENTENCE1": "[배]를 탔다.", "SENTENCE2": "[배]가 아프다.", "Target": "배",
-               "ANSWER": False},
 }  # fmt: skip
 QUESTIONS = {"version": "1.1", "data": [{"title": "강", "paragraphs": [{
     "context": "한강은 길다. 한강은 서울을 지난다.",
@@ -179,9 +174,10 @@ TEXT_TARGETS: dict[str, Make] = {
         partial(read_sentiment_trees, min_phrase_tokens=1), "trees",
     ),
     "roles": _file("a.jsonl", _lines(OBJECTS["roles"]), read_propbank, "roles"),
-    "wic": _file("a.jsonl", _lines(OBJECTS["wic"]), read_wic, "wic"),
-    "kobest": _file("a.jsonl", _lines(OBJECTS["kobest"]), read_kobest_wic, "kobest"),
-    "squad": _file("a.json", json.dumps(QUESTIONS), read_squad, "squad"),
+    "squad": _file(
+        "a.json", json.dumps(QUESTIONS),
+        partial(QaTask().read, training=True, tokenize=str.split), "squad",
+    ),
 }  # fmt: skip
 for kind, texts in (("text", (("text",),)), ("pairs", (("premise",), ("hypothesis",)))):
     read_table = partial(read_labeled_texts, tokenize=str.split, texts=texts)

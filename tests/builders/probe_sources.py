@@ -18,6 +18,8 @@ class TableSource:
         read: The sentences it was asked for.
     """
 
+    kept_as = np.float32
+
     def __init__(self, table, names=("table",)):
         self.table = {
             word: np.array(rows, "f4").reshape(len(names), -1) for word, rows in table.items()
@@ -29,9 +31,6 @@ class TableSource:
         for words in sentences:
             self.read.append(tuple(words))
             yield np.stack([self.table[word] for word in words], axis=1)
-
-    def keep(self, sentences):
-        return list(self.stream(sentences))
 
 
 def tagged(text):

@@ -26,12 +26,6 @@ def lines(*rows):
 
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
 PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
-WIC = {
-    "lemma": "bank", "sentence1": "The bank rose .", "start1": 4, "end1": 8,
-    "sentence2": "Banks lend.", "start2": 0, "end2": 5, "label": False,
-}  # fmt: skip
-OTHER = {**WIC, "sentence2": "A bank .", "start2": 2, "end2": 6, "label": True}
-KOBEST = "ID\tTarget\tSENTENCE1\tLink 1\tSENTENCE2\tANSWER\r\n"
 FIRST = """<sentence id="d0.s0">
 <wf lemma="the" pos="DET">The</wf>
 <instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>

@@ -44,13 +44,12 @@ ROWS = {
     "predict-word MODEL 'the river 강' --word 1 --top 2": (
         "index forward backward both metadata", "the [?] 강   hidden: river"
     ),
-    "probe pos --data POS --model MODEL --layer-cache CACHE --random --vectors VECTORS": (
+    "probe pos --data POS --model MODEL --random --vectors VECTORS": (
         "scores gains metadata", "trained minus untrained"
     ),
-    "probe pos --data POS --model KEPT --layer-cache CACHE --kept": (
+    "probe pos --data POS --model KEPT --kept": (
         "scores over_training", "after 200 words"
     ),
-    "probe wic --data WIC --model MODEL --layers top": ("scores metadata", "layer top"),
     "reading MODEL TIMES --measure time -o OUT.tsv": ("gains left_out metadata", "R² points"),
     "reading KEPT TIMES --measure time --kept": ("gains over_training", "by words read"),
     "surprisal MODEL TEXT -o OUT.tsv": ("forward backward mean output metadata", ""),
@@ -65,7 +64,7 @@ ROWS = {
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip
 """A command -> keys of its JSON, and a part of what it prints. Capitals stand for paths."""
-NEEDS = {"change": "sklearn", "vectors": "gensim"}
+NEEDS = {"vectors": "gensim"}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,6 @@ def paths(shared, tmp_path_factory):
         f"{n}\t{word}\t_\t{'NOUN' if n % 2 else 'VERB'}\t_\t_\t0\t_\t_\t_\n"
         for n, word in enumerate(WORDS, 1)
     )
-    wic = "ID\tTarget\tSENTENCE1\tSENTENCE2\tANSWER\n1\tbank\tthe [bank]\ta [bank]\tTrue\n"
     contents = {
         "old.txt": f"we {uses['old']} .\n\n" * 10, "new.txt": f"we {uses['new']} .\n\n" * 10,
         "pairs.jsonl": "".join(json.dumps(pair | {"kind": kind}) + "\n" for kind in "xxyy"),
@@ -92,7 +90,6 @@ def paths(shared, tmp_path_factory):
         "korean.txt": "배를 타고 섬에 갔다\n사과를 먹었다\n" * 5,
         "sick.txt": "<S>\n</S>\na\na\n", "marked.txt": "<S>\n</S>\n<UNK>\n<s>\n",
         "pos/train.conllu": f"{tagged}\n" * 5, "pos/dev.conllu": f"{tagged}\n" * 5,
-        "wic/train.tsv": wic, "wic/dev.tsv": wic.replace("True", "False"),
     }  # fmt: skip
     for name, content in contents.items():
         (folder / name).parent.mkdir(exist_ok=True)

@@ -3,12 +3,10 @@
 import os
 import pkgutil
 
-import pytest
 import typer
 
 from elmokit.cli import _MODULES, COMMANDS, app, commands
-from elmokit.cli.options import columns_of
-from elmokit.errors import SEEDS, InputError
+from elmokit.errors import SEEDS
 
 from ..builders.command_line import run_python
 
@@ -65,9 +63,3 @@ def test_every_command_knows_debug_and_json_and_explains_its_options():
     low, high = SEEDS
     for option in seeds.values():  # every seed has the same range
         assert f"{low} to {high:,}" in option.help
-
-
-@pytest.mark.parametrize("text", ["2,3", "word=two", "word=0", "words=2", ""])
-def test_columns_that_are_not_named_by_number_are_refused(text):
-    with pytest.raises(InputError, match=r"--columns .*word=2,tag=3"):
-        columns_of(text)

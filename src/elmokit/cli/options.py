@@ -12,11 +12,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elmokit.cli.output import configure_logging
-from elmokit.config import from_dict
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import SEEDS, InputError, as_input_error
 from elmokit.files.sources import find_files
-from elmokit.tasks.formats.reading import Columns
 from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.registry import DEFAULT_TOKENIZER, describe_tokenizers
 from elmokit.text.tokenizers.simple_data import LANGUAGES
@@ -227,14 +225,6 @@ TaskRunArgument = Annotated[
         f"{', '.join(TASK_RUNS.names())}.",
     ),
 ]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="word=N,tag=N",
-        help="Columns of words and tags in files for ner, from 1; default: the first and the last, "
-        "or those of the run.",
-    ),
-]
 LayerCacheOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Cache for biLM layers; default: the user cache folder."),
@@ -276,16 +266,6 @@ def as_settings(values: Mapping[str, Any]) -> list[str]:
         for setting, value in values.items()
         if value is not None
     ]
-
-
-def columns_of(text: str | None) -> Columns | None:
-    """Return what ``--columns`` says; raise `InputError` if it is not ``word=N,tag=N``."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"(word|tag)=[1-9][0-9]{0,3}", part) for part in parts):
-        raise InputError(f"--columns takes columns from 1, such as word=2,tag=3, got {text!r:.60}.")
-    return from_dict(Columns, {}, overrides=parts)
 
 
 def check_agreement(config: object, named: NamedSettings) -> None:

@@ -49,7 +49,7 @@ class ChangedWord:
     excess: float
     """Mean distance between uses of different corpora, minus that of uses of one corpus."""
     values: dict[str, float]
-    """``apd``, ``prt`` and ``jsd``, as in `elmokit.metrics.lexical_change`."""
+    """``apd`` and ``prt``, as in `elmokit.metrics.lexical_change`."""
     p: dict[str, float]
     """Of each measure, by permutation."""
     q: dict[str, float]
@@ -147,7 +147,6 @@ def find_changes(
     max_words: int = 1000,
     sample: int = 100,
     num_rounds: int = 999,
-    num_clusters: int = 5,
     num_examples: int = 2,
     seed: int = 0,
     text_field: str | None = None,
@@ -169,9 +168,8 @@ def find_changes(
         max_words: Most words without ``words``.
         sample: Most occurrences of a word from one corpus.
         num_rounds: Permutations; of words with very small p-values up to 40 for each word compared.
-        num_clusters: Most clusters of the uses of a word.
         num_examples: Sentences for each word and corpus.
-        seed: Of samples, permutations and clusters.
+        seed: Of samples and permutations.
         text_field: As for `read_text_lines`.
         precision: As of `Embedder.load`.
         on_progress: As `OnProgress`.
@@ -184,7 +182,7 @@ def find_changes(
     least = {
         "min_count": (min_count, MIN_SAMPLE), "max_words": (max_words, 1),
         "sample": (sample, MIN_SAMPLE), "num_rounds": (num_rounds, 1),
-        "num_clusters": (num_clusters, 2), "num_examples": (num_examples, 0),
+        "num_examples": (num_examples, 0),
     }  # fmt: skip
     for name, (value, lowest) in least.items():
         if value < lowest:
@@ -228,8 +226,7 @@ def find_changes(
         results.append(
             lexical_change(
                 in_a, in_b, whitening, num_rounds=num_rounds,
-                most_rounds=ROUNDS_FOR_EACH_WORD * len(targets), num_clusters=num_clusters,
-                generator=generator,
+                most_rounds=ROUNDS_FOR_EACH_WORD * len(targets), generator=generator,
             )
         )  # fmt: skip
         texts = [corpus.sentences[word] for corpus in corpora]

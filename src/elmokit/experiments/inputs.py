@@ -133,7 +133,7 @@ def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) 
     if settings.max_train is not None:
         train = sample_file(files.train, samples_dir, task="pos", limit=settings.max_train)
         files = replace(files, train=train)
-    return settings.probe.read(files, str.split, "words")
+    return settings.probe.read(files, "words")
 
 
 def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings) -> RunFiles:

@@ -191,22 +191,22 @@ def train_and_score(
     if run_dir.exists() and not has_checkpoint:
         remove_whole(run_dir)
     trained = train_task(
-        config, files.train, files.held_out, run_dir, test_path=files.dev,
-        model=use.model, vectors=use.vectors, device=use.device, cache_dir=use.cache_dir,
-        keep_static=False, save_on_signals=True, resume=has_checkpoint,
+        config, files.train, files.held_out, run_dir, model=use.model, vectors=use.vectors,
+        device=use.device, cache_dir=use.cache_dir, keep_static=False,
+        save_on_signals=True, resume=has_checkpoint,
         on_epoch=lambda report: on_work(
             f"epoch {report.epoch}, held-out part {report.dev.value:.2f}"
         ),
         on_layers=lambda done, total: on_work(f"layers of {done:,} of {total:,} sentences"),
     )  # fmt: skip
-    assert trained.test is not None  # the training is complete
+    score = _load(run_dir, use).evaluate(files.dev)
     rows = read_log(run_dir / METRICS_FILE)
     if [row.get("epoch") for row in rows] != list(range(1, trained.num_epochs + 1)):
         raise FormatError(f"{run_dir / METRICS_FILE} is damaged: remove {run_dir} to train again.")
     num_examples = read_metadata(run_dir)["data"]["examples"]
     has_mixes = config.inputs.sources.layers == "mix"
     return RunResult(
-        **vars(FileScore.of(trained.test)),
+        **vars(FileScore.of(score)),
         num_examples=max(1, round(run.share * num_examples)),
         epochs=[{"epoch": r["epoch"], "loss": r["loss"], "held_out": r["dev"]} for r in rows],
         best_epoch=trained.best.epoch, seconds=trained.seconds,
@@ -229,13 +229,15 @@ def score_on_test(
             file, use.output / "samples" / f"test-{sha256}", task=run.task, limit=None,
             subset=run.metadata["data"]["subset"],
         )  # fmt: skip
-        trained = TaskRun.load(
-            run_dir, model=use.model, vectors=use.vectors, device=use.device,
-            cache_dir=use.cache_dir,
-        )  # fmt: skip
-        score = FileScore.of(trained.evaluate(sample))
+        score = FileScore.of(_load(run_dir, use).evaluate(sample))
         write_score(path, score, test=sha256)
     return score
+
+
+def _load(run_dir: Path, use: ExperimentOptions) -> TaskRun:
+    return TaskRun.load(
+        run_dir, model=use.model, vectors=use.vectors, device=use.device, cache_dir=use.cache_dir
+    )
 
 
 def measure(
@@ -256,7 +258,7 @@ def measure(
             number = count(1)
             *_, source = layer_sources(
                 use.model, random_seed=run.seed if run.condition == RANDOM else None,
-                device=use.device, cache_dir=use.cache_dir,
+                device=use.device,
                 on_sentence=lambda: on_work(f"layers of {next(number):,} sentences"),
             )  # fmt: skip
         measured, main = probe.measure([source], data, 0), probe.figures[0].name

@@ -3,12 +3,11 @@
 - ``apd``: mean cosine distance of pairs with one occurrence from each sample (Giulianelli et al.
   2020). ``excess`` is what it has over the mean distance of pairs within the samples.
 - ``prt``: cosine distance of the prototypes, the mean vectors (Kutuzov and Giulianelli 2020).
-- ``jsd``: Jensen–Shannon divergence, in bits, of the shares of clusters of the uses (k-means).
 
-Prototypes are those of the vectors themselves. For the other measures the mean of the word is
-subtracted and the rest whitened by the covariance within words: most of what differs between uses
-of any word (syntax, position) then counts no more than what differs between few. Neither depends
-on which sample an occurrence is from.
+Prototypes are those of the vectors themselves. For ``apd`` the mean of the word is subtracted and
+the rest whitened by the covariance within words: most of what differs between uses of any word
+(syntax, position) then counts no more than what differs between few. Neither depends on which
+sample an occurrence is from.
 
 A p-value is the share of random divisions of the occurrences into two samples of the same sizes
 that differ at least as much. Source of the control of false discoveries: Benjamini and Hochberg
@@ -20,10 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elmokit.errors import MissingExtraError
-from elmokit.shapes import Float, Integer
+from elmokit.shapes import Float
 
-MEASURES = ("apd", "prt", "jsd")
+MEASURES = ("apd", "prt")
 FEW_DIVISIONS = 10
 """Random divisions that differ as much as the samples, below which more are drawn."""
 _ROUNDING = 1e-9  # divisions that differ by less are equal
@@ -62,7 +60,6 @@ def lexical_change(
     *,
     num_rounds: int,
     most_rounds: int = 0,
-    num_clusters: int,
     generator: np.random.Generator,
 ) -> ChangeFigures:
     """Compare two samples of at least two vectors each.
@@ -73,16 +70,15 @@ def lexical_change(
     """
     vectors, n, m = np.concatenate([a, b]), len(a), len(b)
     uses = uses_of(vectors, whitening)
-    clusters = cluster(uses, num_clusters, generator)
     both = unit(vectors)
     in_a = np.arange(n + m)[None] < n  # the real division
-    values, sums = _measures(both, uses, clusters, in_a)
+    values, sums = _measures(both, uses, in_a)
     as_much, total = np.ones(len(MEASURES)), 1  # the real one is one of them
     while total == 1 or (as_much.min() <= FEW_DIVISIONS and total < most_rounds):
         order = np.argsort(generator.random((num_rounds, n + m)), axis=1)
         in_a = np.zeros(order.shape, dtype=bool)
         np.put_along_axis(in_a, order[:, :n], True, axis=1)
-        drawn, _ = _measures(both, uses, clusters, in_a)
+        drawn, _ = _measures(both, uses, in_a)
         as_much += (drawn >= values - _ROUNDING).sum(axis=1)
         total += num_rounds
     # a cosine with itself is 1, but for a use that is just the mean of the word, 0
@@ -98,19 +94,16 @@ def lexical_change(
 
 
 def _measures(
-    vectors: np.ndarray, uses: np.ndarray, clusters: np.ndarray, in_a: np.ndarray
+    vectors: np.ndarray, uses: np.ndarray, in_a: np.ndarray
 ) -> tuple[Float[np.ndarray, "M rounds"], tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Return the measures of each division, in the order of `MEASURES`, and the sums of uses."""
     members = in_a.astype(np.float64)
     n = int(in_a[0].sum())
-    m = len(clusters) - n
+    m = len(uses) - n
     within_a, within_b, between = _sums(vectors, members)
     prototypes = between / np.sqrt(np.maximum(within_a * within_b, 1e-30))
     sums = _sums(uses, members)
-    # how many of the first part's occurrences each cluster has
-    of_a = members @ np.eye(clusters.max() + 1)[clusters]  # (rounds, clusters)
-    divergences = jensen_shannon(of_a / n, (np.bincount(clusters) - of_a) / m)
-    return np.stack([1 - sums[2] / (n * m), 1 - prototypes, divergences]), sums
+    return np.stack([1 - sums[2] / (n * m), 1 - prototypes]), sums
 
 
 def uses_of(
@@ -138,32 +131,6 @@ def _sums(
     within = (sums * members).sum(axis=1)
     between = (sums * (1 - members)).sum(axis=1)
     return within, cosines.sum() - within - 2 * between, between
-
-
-def cluster(
-    vectors: Float[np.ndarray, "N E"], num_clusters: int, generator: np.random.Generator
-) -> Integer[np.ndarray, " N"]:
-    """Return the cluster of each vector, by k-means (extra ``sklearn``)."""
-    try:
-        from sklearn.cluster import KMeans  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="sklearn") from error
-    distinct = len(np.unique(vectors, axis=0))
-    means = KMeans(
-        min(num_clusters, distinct), n_init="auto", random_state=int(generator.integers(2**31))
-    )
-    return means.fit_predict(vectors).astype(np.int64)
-
-
-def jensen_shannon(
-    p: Float[np.ndarray, "*rounds K"], q: Float[np.ndarray, "*rounds K"]
-) -> Float[np.ndarray, "*rounds"]:
-    """Return the divergence of distributions in bits, 0 to 1."""
-    middle, divergence = (p + q) / 2, np.zeros(p.shape[:-1])
-    for r in (p, q):
-        ratio = np.divide(r, middle, out=np.ones_like(middle), where=r > 0)
-        divergence += (r * np.log2(ratio)).sum(axis=-1) / 2
-    return divergence
 
 
 def false_discovery_rates(p_values: Sequence[float]) -> list[float]:

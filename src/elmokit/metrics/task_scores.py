@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, MissingExtraError
 
 Counts = NDArray[np.float64]
 
@@ -84,8 +84,7 @@ def percent(part: Counts | float, whole: Counts | float) -> Counts:
     return np.asarray(np.where(np.equal(whole, 0), 0.0, 100 * part / safe))
 
 
-TagScheme = Literal["iob1", "iob2", "bioul"]
-"""``iob1`` uses B only where a span directly follows another of its type."""
+TagScheme = Literal["iob2", "bioul"]
 
 Span = tuple[str, int, int]  # type, start, end (exclusive)
 Argument = tuple[str, tuple[tuple[int, int], ...]]  # type and pieces ``(start, end)``, in order
@@ -129,7 +128,7 @@ def read_arguments(tags: Sequence[str]) -> list[Argument]:
 def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> list[str]:
     """Return tags that encode the spans, O elsewhere."""
     tags = ["O"] * num_tokens
-    end_before, type_before = 0, ""
+    end_before = 0
     for label, start, end in sorted(spans, key=lambda span: span[1:]):
         if not end_before <= start < end <= num_tokens:
             raise InputError(
@@ -139,11 +138,9 @@ def write_tags(spans: Iterable[Span], num_tokens: int, *, scheme: TagScheme) -> 
         tags[start:end] = [f"I-{label}"] * (end - start)
         if scheme == "bioul":
             tags[end - 1] = f"L-{label}"
-        touches = start > 0 and end_before == start and type_before == label
-        if scheme != "iob1" or touches:
-            single = scheme == "bioul" and end - start == 1
-            tags[start] = f"{'U' if single else 'B'}-{label}"
-        end_before, type_before = end, label
+        single = scheme == "bioul" and end - start == 1
+        tags[start] = f"{'U' if single else 'B'}-{label}"
+        end_before = end
     return tags
 
 
@@ -282,40 +279,6 @@ def average_f1_of(totals: Counts) -> Counts:
     return np.asarray((muc + b_cubed + ceaf) / 3)
 
 
-def assign(similarity: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return the (row, column) pairs, each used at most once, with the largest sum."""
-    # Hungarian method, O(n^2 m). SciPy has it as well, but nothing else of a task needs SciPy.
-    if similarity.shape[0] > similarity.shape[1]:
-        return sorted((row, column) for column, row in assign(similarity.T))
-    num_rows, num_columns = similarity.shape
-    cost = -similarity
-    row_price, column_price = np.zeros(num_rows), np.zeros(num_columns)
-    row_of = np.full(num_columns, -1)
-    for new_row in range(num_rows):
-        # Shortest path (in reduced cost) from the new row to a free column, over matched ones.
-        slack, parent = np.full(num_columns, np.inf), np.full(num_columns, -1)
-        reached = np.zeros(num_columns, dtype=bool)
-        row, column = new_row, -1
-        while row >= 0:
-            reduced = cost[row] - row_price[row] - column_price
-            better = ~reached & (reduced < slack)
-            slack[better], parent[better] = reduced[better], column
-            column = int(np.argmin(np.where(reached, np.inf, slack)))
-            step = slack[column]
-            row_price[new_row] += step
-            row_price[row_of[reached]] += step
-            column_price[reached] -= step
-            slack[~reached] -= step
-            reached[column] = True
-            row = int(row_of[column])
-        # Shift every match on the path by one.
-        while column >= 0:
-            before = int(parent[column])
-            row_of[column] = row_of[before] if before >= 0 else new_row
-            column = before
-    return sorted((int(row), column) for column, row in enumerate(row_of) if row >= 0)
-
-
 def _without_singletons(clusters: Clusters) -> list[frozenset[Mention]]:
     return [mentions for mentions in map(frozenset, clusters) if len(mentions) > 1]
 
@@ -346,7 +309,11 @@ def _homes(clusters: _Sets, others: _Sets) -> list[list[int]]:
 
 def _best_similarity(response: _Sets, key: _Sets) -> float:
     """Return the largest sum of ``2 |K ∩ R| / (|K| + |R|)`` over one-to-one matchings."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise MissingExtraError("scipy", extra="train") from error
     if not response or not key:
         return 0.0
     phi = np.array([[2 * len(k & r) / (len(k) + len(r)) for r in response] for k in key])
-    return float(sum(phi[pair] for pair in assign(phi)))
+    return float(phi[linear_sum_assignment(phi, maximize=True)].sum())

@@ -18,20 +18,16 @@ from elmokit.files.sources import COMPRESSIONS
 from elmokit.inference.results import Layers, StartState, check_layers
 from elmokit.shapes import Float
 from elmokit.tasks.formats.conll import TaggedSentence
-from elmokit.tasks.formats.conllu import ConlluColumn, read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import find_split, first_named, read_records
+from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
+from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.formats.senses import (
-    LABELS_APART,
-    ContextPair,
     SenseInventory,
     SenseOccurrence,
     SenseSentence,
-    read_kobest_wic,
     read_sense_inventory,
     read_senses,
-    read_wic,
 )
-from elmokit.tasks.inputs.layer_cache import Sentence, keep_layers
+from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.task import Units
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import read_vectors, read_vectors_of
@@ -47,22 +43,21 @@ class VectorSource(Protocol):
     """Gives each word S vectors."""
 
     names: tuple[str, ...]
+    kept_as: type[np.floating]
+    """Precision in which a probe that reads the vectors repeatedly keeps them."""
 
     def stream(self, sentences: Iterable[Sentence]) -> Iterator[np.ndarray]:
         """Yield an array (S, W, X) for each sentence, in order, in bounded memory."""
-        ...
-
-    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return the same arrays for sentences that are read repeatedly."""
         ...
 
 
 class LayerSource:
     """The layers of a biLM: ``"all"``, each by itself, ``"top"``, ``"average"`` or one number.
 
-    ``label`` is the first word of the names, ``state`` what every sentence starts from. `keep`
-    stores layers in ``cache_dir``, by default the user's cache.
+    ``label`` is the first word of the names, ``state`` what every sentence starts from.
     """
+
+    kept_as = np.float16
 
     def __init__(
         self,
@@ -71,12 +66,11 @@ class LayerSource:
         layers: Layers | str = "all",
         label: str = TRAINED,
         state: StartState | str = "reset",
-        cache_dir: Path | None = None,
         on_sentence: Callable[[], None] = lambda: None,
     ) -> None:
         self.layers = check_layers(layers, embedder.num_layers)
         self.state: StartState = cast(StartState, check_choice(state, StartState, name="state"))
-        self.embedder, self._cache_dir, self._on_sentence = embedder, cache_dir, on_sentence
+        self.embedder, self._on_sentence = embedder, on_sentence
         ways = range(embedder.num_layers) if self.layers == "all" else [self.layers]
         self.names = tuple(f"{label} {way}" for way in ways)
 
@@ -88,28 +82,12 @@ class LayerSource:
             self._on_sentence()
             yield vectors if self.layers == "all" else vectors[None]
 
-    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return an array (S, W, 2D) for each sentence; the layers stay on disk as float16."""
-        # all layers are kept, also where one is asked for: the next probe may want another
-        cache = keep_layers(
-            self.embedder, sentences, self._cache_dir, state=self.state,
-            on_progress=lambda *_: self._on_sentence(),
-        )  # fmt: skip
-        return [self._pick(cache[index].transpose(1, 0, 2)) for index in range(len(cache))]
-
-    def _pick(self, layers: np.ndarray) -> np.ndarray:
-        """Select from all layers: (L, W, 2D) -> (S, W, 2D)."""
-        if self.layers == "all":
-            return layers
-        if self.layers == "average":
-            return layers.mean(axis=0, keepdims=True, dtype=np.float32)
-        return layers[-1:] if self.layers == "top" else layers[self.layers :][:1]
-
 
 class StaticSource:
     """Static word vectors, under one name; a word without one has zeros."""
 
     names: tuple[str, ...] = ("static",)
+    kept_as = np.float32
 
     def __init__(self, static: StaticVectors) -> None:
         self.static = static
@@ -119,10 +97,6 @@ class StaticSource:
         for words in sentences:
             ids = np.array([self.static.id_of(word) for word in words], dtype=np.int64)
             yield self.static.values[ids][None]
-
-    def keep(self, sentences: Sequence[Sentence]) -> list[np.ndarray]:
-        """Return the arrays of `stream`."""
-        return list(self.stream(sentences))
 
 
 def layer_sources(
@@ -196,30 +170,12 @@ def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
 
 
 def read_pos_data(
-    data: Path | SplitFiles, *, column: ConlluColumn = "upos", units: Units = "words"
+    data: Path | SplitFiles, *, units: Units = "words"
 ) -> Splits[list[TaggedSentence]]:
-    """Read CoNLL-U; ``column`` has the tags of words, morphemes have theirs in columns 3 and 5."""
+    """Read CoNLL-U, by words with universal tags or by morphemes (columns 3 and 5)."""
     files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
-    train, dev = (
-        list(read_morphemes(path) if units == "morphemes" else read_conllu(path, column=column))
-        for path in (files.train, files.dev)
-    )
-    return Splits(train=train, dev=dev)
-
-
-def read_wic_data(data: Path | SplitFiles) -> Splits[list[ContextPair]]:
-    """Read pairs of WiC and MCL-WiC (offsets) or KoBEST (marks), told apart by their columns."""
-    files = find_splits(data, (LABELS_APART,)) if isinstance(data, Path) else data
-    train, dev = (
-        list(read_wic(path) if _has_offsets(path) else read_kobest_wic(path))
-        for path in (files.train, files.dev)
-    )
-    return Splits(train=train, dev=dev)
-
-
-def _has_offsets(path: Path) -> bool:
-    columns = ("sentence1", "SENTENCE1")
-    return LABELS_APART in path.suffixes or first_named(read_records(path), columns) == columns[0]
+    read = read_morphemes if units == "morphemes" else read_conllu
+    return Splits(train=list(read(files.train)), dev=list(read(files.dev)))
 
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"

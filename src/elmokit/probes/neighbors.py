@@ -6,7 +6,6 @@ Source: Peters et al. 2018, section 5.3 and table 4.
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
 
@@ -215,33 +214,6 @@ def neighborhoods(
     return nearest_of_each
 
 
-def nearest_occurrences(
-    embedder: Any,
-    query: Occurrence,
-    sentences: Iterable[Sequence[str]],
-    *,
-    layers: Layers = "top",
-    num_neighbors: int = 5,
-) -> Neighborhood:
-    """Return the occurrences of any words nearest to the query, by cosine, in bounded memory.
-
-    Each sentence contributes its nearest word, but not if it repeats or contains the query's.
-    """
-    direction = unit_rows(query.vector(next(embedder.embed_stream([query.tokens], layers=layers))))
-    best: dict[Occurrence, float] = {}
-    read, embedded = tee(filter(None, split_sentences(sentences, None)))
-    stream = embedder.embed_stream(embedded, layers=layers)
-    for tokens, vectors in zip(read, stream, strict=True):
-        cosines = unit_rows(vectors) @ direction
-        index = int(cosines.argmax())
-        is_near = len(best) < num_neighbors or cosines[index] > min(best.values())
-        if is_near and not is_same_text(query.tokens, tokens):
-            best[Occurrence(tuple(tokens), index)] = float(cosines[index])
-            # a stable sort, as above; only the best go on, so memory does not grow with the text
-            best = dict(sorted(best.items(), key=lambda pair: -pair[1])[:num_neighbors])
-    return Neighborhood(query, tuple(best), tuple(best.values()))
-
-
 def nearest_words(
     static: StaticVectors, word: str, *, num_neighbors: int = STATIC_NEIGHBORS
 ) -> list[tuple[str, float]]:
@@ -300,7 +272,6 @@ def neighbors_of_word(
     word: str,
     *,
     sentence: str | None = None,
-    any_word: bool = False,
     layers: Layers | str = "top",
     num_neighbors: int = 3,
     limit: int = 1000,
@@ -310,7 +281,7 @@ def neighbors_of_word(
 ) -> WordNeighbors:
     """Return which occurrences of a word in files of text have the most similar vectors.
 
-    With ``sentence``, those of the word there, and with ``any_word`` also other words. At most
+    With ``sentence``, those of the word there. At most
     ``limit`` sentences with the word are compared. ``vectors`` is a file of static vectors, to name
     the neighbors of the word there; ``tokenizer`` splits the text instead of the model's own.
     """
@@ -335,11 +306,10 @@ def neighbors_of_word(
         static = _static_neighbors(vectors, word)
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     sentences = read_sentences(text, of_text, normalization=form, text_field=text_field)
-    how: dict[str, Any] = {"layers": layer, "num_neighbors": num_neighbors}
-    if query is not None and any_word:
-        occurrences = [nearest_occurrences(embedder, query, sentences, **how)]
-    else:
-        occurrences = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
+    occurrences = find_neighbors(
+        embedder, sentences, parts, query=query, layers=layer, num_neighbors=num_neighbors,
+        limit=limit,
+    )  # fmt: skip
     return WordNeighbors(
         word=word, parts=parts, layers=layer, occurrences=occurrences, static=static,
         metadata=metadata,

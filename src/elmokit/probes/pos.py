@@ -5,9 +5,7 @@ alike. The loss is convex: the result depends on no seed, order or stopping time
 al. 2018, section 5.3 and table 6.
 """
 
-import logging
 import time
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,8 +20,6 @@ from elmokit.probes.inputs import VectorSource, check_names, find_splits, read_p
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Num
 from elmokit.tasks.formats.conll import TaggedSentence
-
-log = logging.getLogger(__name__)
 
 MAJORITY = "majority tag"
 """Baseline: a word's most frequent tag; for unseen words, the most frequent tag of all."""
@@ -64,27 +60,28 @@ def probe_pos(
     known, started = words_of(train), time.perf_counter()
     scores = [_score(MAJORITY, _majority_tags(train, dev), known, dev, started)]
     for source in sources:
-        train_vectors = source.keep([sentence.tokens for sentence in train])
-        dev_vectors = source.keep([sentence.tokens for sentence in dev])
+        # all layers of all words are in memory, those of a biLM in half precision
+        train_vectors, dev_vectors = (
+            [vectors.astype(source.kept_as) for vectors in source.stream(words)]
+            for words in ([sentence.tokens for sentence in part] for part in (train, dev))
+        )
         for way, name in enumerate(source.names):
             started = time.perf_counter()
             rows, dev_rows = (
                 np.concatenate([vectors[way] for vectors in part], dtype=np.float32)
                 for part in (train_vectors, dev_vectors)
             )
-            predicted = _classify(name, rows, tags, dev_rows)
+            predicted = _classify(rows, tags, dev_rows)
             scores.append(_score(name, predicted, known, dev, started))
     return tuple(scores)
 
 
 def _classify(
-    name: str,
     rows: Num[np.ndarray, "N X"],
     tags: Sequence[str],
     dev_rows: Num[np.ndarray, "M X"],
 ) -> list[str]:
     try:
-        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
@@ -92,11 +89,7 @@ def _classify(
         raise MissingExtraError("scikit-learn", extra="sklearn") from error
 
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        classifier.fit(rows, tags)
-    if any(issubclass(warning.category, ConvergenceWarning) for warning in caught):
-        log.warning("%s: the classifier did not converge in %d iterations", name, MAX_ITERATIONS)
+    classifier.fit(rows, tags)  # warns if it does not converge
     return classifier.predict(dev_rows).tolist()
 
 
@@ -139,7 +132,7 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
 
 PROBE = Probe(
     find=lambda data, test: find_splits(data, (".conllu",)),
-    read=lambda files, tokenize, units: read_pos_data(files, units=units),
+    read=lambda files, units: read_pos_data(files, units=units),
     words=lambda data: words_of(data.train, data.dev),
     measure=lambda sources, data, seed: probe_pos(sources, data.train, data.dev),
     columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},
@@ -147,6 +140,4 @@ PROBE = Probe(
     counts="counts",
     figures=(Figure("accuracy", accuracy_of),),
     has_units=True,
-    is_tokenized=True,
-    keeps_layers=True,
 )

@@ -1,6 +1,5 @@
 """What a probe is, and running one: data directory and model in, a score per representation out."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,11 +17,8 @@ from elmokit.probes.inputs import (
     static_source,
 )
 from elmokit.probes.registry import find_probe
-from elmokit.tasks.task import TREEBANK_UNITS, Units, usual_units, warn_of_units
-from elmokit.text.given_sentences import Tokenize
+from elmokit.tasks.task import TREEBANK_UNITS, Units
 from elmokit.vectors.vector_files import VectorsReference
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ class Probe:
 
     find: Callable[[Path, str | None], Any]
     """Finds the files in a directory; the second argument is the name of a test set, if any."""
-    read: Callable[[Any, Tokenize, Units], Any]
-    """Reads the files; the second argument splits raw text, the third is the unit of tokens."""
+    read: Callable[[Any, Units], Any]
+    """Reads the files; the second argument is the unit of tokens."""
     words: Callable[[Any], set[str]]
     """Returns all words of the data, for static vectors."""
     measure: Callable[[Sequence[VectorSource], Any, int], tuple[Any, ...]]
@@ -66,10 +62,6 @@ class Probe:
     """Columns that follow from the counts; the first is the main number."""
     has_test_sets: bool = False
     has_units: bool = False
-    is_tokenized: bool = False
-    """The words are those of the data, not the tokenizer's."""
-    keeps_layers: bool = False
-    """Layers are read repeatedly and cached on disk."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +80,6 @@ def run_probe(
     test: str | None = None,
     units: Units | str | None = None,
     seed: int = 0,
-    cache_dir: Path | None = None,
     **options: Any,
 ) -> ProbeResult:
     """Run one probe on the data of a directory.
@@ -104,30 +95,20 @@ def run_probe(
     ):  # fmt: skip
         if value is not None and not is_used:
             raise InputError(f"The probe {name} has no {option} to choose from, got {value!r}.")
-    if cache_dir is not None and not probe.keeps_layers:
-        log.warning("a cache of layers has no effect on %s", name)
     if units not in (None, *TREEBANK_UNITS):
         raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
     random_seed = seed if random else None
-    layered = layer_sources(model, random_seed=random_seed, cache_dir=cache_dir, **options)
-    tokenizer = layered[0].embedder.tokenizer
-    files = probe.find(data, test)
+    layered = layer_sources(model, random_seed=random_seed, **options)
+    files, first = probe.find(data, test), layered[0]
     if units is None:
-        units = usual_units(files.train, tokenizer) if probe.has_units else "words"
-        if units == "morphemes":
-            log.info("%s is read by morphemes, as the model's tokenizer splits text", data)
-    examples = probe.read(files, tokenizer.tokenize, cast(Units, units))
-    if probe.is_tokenized:
-        sentences = getattr(examples, "train", examples)
-        words = (word for sentence in sentences for word in sentence.tokens)
-        option = "--units morphemes" if probe.has_units else ""
-        warn_of_units(data, words, cast(Units, units), tokenizer, has_bilm=True, option=option)
+        makes_morphemes = first.embedder.tokenizer.name == "korean" and probe.has_units
+        units = "morphemes" if makes_morphemes else "words"
+    examples = probe.read(files, cast(Units, units))
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(examples)))
-    first = layered[0]
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
-    del metadata["dtype"]  # layers that are kept are float16
+    del metadata["dtype"]  # some probes read float16
     test = files.test.name if probe.has_test_sets else None
     metadata |= {"seed": seed, "test": test, "units": units if probe.has_units else None}
     if vectors is not None:

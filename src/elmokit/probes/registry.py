@@ -12,7 +12,6 @@ PROBES = {
     "pos": ("pos", "parts of speech by a linear classifier; reads train… and dev… files"),
     "wsd": ("wsd", "word senses by centroids and nearest words; reads semcor and a test set"),
     "neighbors": ("sense_neighbors", "do nearest occurrences share their sense; reads semcor"),
-    "wic": ("word_in_context", "does a word mean the same in two texts; reads train…, dev… files"),
 }
 """Name -> module and help."""
 

@@ -203,7 +203,7 @@ def neighbors_of_query(
 
 PROBE = Probe(
     find=lambda data, test: find_sense_corpus(data),
-    read=lambda files, tokenize, units: files.read(),
+    read=lambda files, units: files.read(),
     words=words_of,
     measure=lambda sources, data, seed: precision_at_k(sources, data, seed=seed),
     columns={
@@ -214,5 +214,4 @@ PROBE = Probe(
     "{num_pos_queries:,} of them of lemmas with several parts of speech",
     counts="sense_counts",
     figures=(Figure("sense", accuracy_of),),
-    is_tokenized=True,
 )  # fmt: skip

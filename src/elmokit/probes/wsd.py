@@ -360,7 +360,7 @@ def _score(
 
 PROBE = Probe(
     find=find_sense_files,
-    read=lambda files, tokenize, units: read_sense_data(files),
+    read=lambda files, units: read_sense_data(files),
     words=lambda data: words_of(data.train, data.test),
     measure=lambda sources, data, seed: disambiguate(sources, *data),
     columns={
@@ -375,5 +375,4 @@ PROBE = Probe(
     counts="counts",
     figures=FIGURES,
     has_test_sets=True,
-    is_tokenized=True,
 )  # fmt: skip

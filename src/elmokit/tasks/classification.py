@@ -3,7 +3,6 @@
 Their files have records of texts with a label, or the sentiment trees of SST.
 """
 
-import logging
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import StrictInt, StrictStr
 
-from elmokit.errors import InputError, Location, counted
+from elmokit.errors import InputError, Location
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import existing_file, plain_suffix
@@ -31,9 +30,6 @@ from elmokit.tasks.task import Labels, Sentence, Task, TaskScore
 from elmokit.text.given_sentences import Tokenize
 from elmokit.text.normalization import TREEBANK_BRACKETS
 
-log = logging.getLogger(__name__)
-
-NLI_LABELS = ("entailment", "neutral", "contradiction")
 MIN_PHRASE_TOKENS = 4
 """Length of the shortest phrases of a tree used for training, as in the paper."""
 MAX_TEXT_WORDS = 10_000
@@ -152,7 +148,7 @@ def _parse_tree(line: str, location: Location) -> tuple[list[str], list[tuple[st
 class ClassificationTask(Task[LabeledTexts]):
     """A task whose examples have a ``label``; scored by accuracy."""
 
-    metric, hub_tag = "accuracy", "text-classification"
+    metric = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     positions = ("input", "output", "both")
     text_fields: ClassVar[tuple[tuple[str, ...], ...]]
@@ -240,25 +236,13 @@ class NliTask(ClassificationTask):
         ("hypothesis", "sentence2", "Question"),
     )
     label_fields = ("label", "gold_label", "Label", "Answer")
-    missing = ("", "-")  # the annotators did not agree
+    missing = ("", "-", "-1")  # the annotators did not agree; -1 in copies of Hugging Face
     json_names = (("first", "first_tokens"), ("second", "second_tokens"))
 
     @staticmethod
     def divided_by(path: Path) -> DataFile:
         premise = first_named(read_records(path), NliTask.text_fields[0])
         return records_of(path, lambda record: record.text(premise))
-
-    def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledTexts]:
-        pairs = super().read(path, training=training, tokenize=tokenize)
-        labels = {pair.label for pair in pairs} - {"-1"}
-        if labels != {"0", "1", "2"} and not (labels and labels <= set(NLI_LABELS)):
-            return pairs  # -1 may be a class
-        # Beside the labels of entailment, Hugging Face's copies have it where annotators disagreed.
-        agreed = [pair for pair in pairs if pair.label != "-1"]
-        if len(agreed) < len(pairs):
-            num_others = counted(len(pairs) - len(agreed), "pair")
-            log.warning("%s: %s of the label -1 (no agreement) left out", path, num_others)
-        return agreed
 
 
 def _has_trees(path: Path) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import FormatError, InputError, counted
+from elmokit.errors import FormatError, counted
 from elmokit.metrics.task_scores import MEASURES, average_f1_of, count_clusters, f1s_of
 from elmokit.tasks.formats.conll import (
     Clusters,
@@ -23,8 +23,6 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 
 log = logging.getLogger(__name__)
 
-SENTENCE_ENDS = ".!?…。！？"
-
 MAX_TRAINING_SENTENCES = 50  # sentences of a document in one update
 
 
@@ -38,7 +36,6 @@ class CorefTask(Task[CorefDocument]):
     score_from_counts = staticmethod(average_f1_of)
     divided_by = staticmethod(documents_of)
     network, default_dropout = "coreference.CoreferenceModel", 0.2
-    hub_tag = "coreference-resolution"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
     default_hidden_dims = (100,)  # half of the paper's 200, for modest machines
@@ -92,11 +89,6 @@ class CorefTask(Task[CorefDocument]):
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        if len(words) > 1 and all(isinstance(one, str) and _is_word(one) for one in words):
-            raise InputError(
-                f"A document is a list of sentences, each a string or a list of words, got a list "
-                f"of words: {words!r:.60}. Put the words of each sentence into a list of its own."
-            )
         return self.from_texts(words, tokenize, len(words))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
@@ -138,9 +130,3 @@ def _window(document: CorefDocument, first: int, last: int) -> CorefDocument:
     speakers = None if document.speakers is None else document.speakers[start:end]
     clusters = tuple(cluster for cluster in inside if cluster)
     return replace(document, sentences=sentences, clusters=clusters, speakers=speakers)
-
-
-def _is_word(text: str) -> bool:
-    """Tell a word from a sentence: neither spaces inside nor the end of a sentence."""
-    text = text.strip()
-    return len(text.split()) < 2 and (len(text) < 2 or text[-1] not in SENTENCE_ENDS)

@@ -26,7 +26,7 @@ from elmokit.tasks.task import Labels, Task
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.weights.arrays import Storage, mismatch, round_all
+from elmokit.weights.arrays import mismatch
 from elmokit.weights.model_files import TrainedMixes
 
 _SCALE = "inputs.static.gammas"
@@ -43,7 +43,6 @@ def can_run_frozen(task: Task[Any], config: TaskRunConfig, device: str) -> bool:
     return (
         task.network in ("tagger.Tagger", _WITH_CRF, "classifier.BCN")
         and device == "cpu"
-        and not config.train.finetune_bilm
         and config.inputs.embeddings not in ("static_projected", "static_output")
     )
 
@@ -67,32 +66,17 @@ class FrozenTagger:
         self._config, self._labels, self._bilm = config, labels, bilm
         if fault := mismatch(self._shapes(), {name: a.shape for name, a in arrays.items()}):
             raise ValueError(fault)
-        self._prepare({name: array for name, array in arrays.items() if name != STATIC_WEIGHT})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the parameters; they are packed again."""
-        return type(self), (self._config, self._labels, self._bilm, self.static, self.arrays())
-
-    @property
-    def num_parameters(self) -> int:
-        """How many parameters were trained."""
-        is_mixed = self.settings.sources.layers == "mix"
-        return sum(
-            array.size
-            for name, array in self._arrays.items()
-            if is_mixed or not name.endswith("mix_weights")
-        )
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        static = {} if self.static is None else {STATIC_WEIGHT: self.static.values}
-        return self._arrays | static
-
-    def round_to(self, dtype: Storage) -> None:
-        """Round all parameters to numbers that ``dtype`` holds exactly; see `round_all`."""
-        rounded = round_all(self.arrays(), dtype)
-        if self.static is not None:
-            self.static = StaticVectors(self.static.words, rounded.pop(STATIC_WEIGHT)[2:])
-        self._prepare(rounded)
+        self._arrays = {name: array for name, array in arrays.items() if name != STATIC_WEIGHT}
+        self._mixes = None
+        if self.settings.has_layers:
+            assert self.settings.layer_norm is not None
+            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
+            self._mixes = TrainedMixes(
+                mix_weights=np.stack([arrays[f"{mix}mix_weights"] for mix in mixes]),
+                gammas=np.stack([arrays[f"{mix}gamma"] for mix in mixes]),
+                layer_norm=self.settings.layer_norm,
+            )
+        self._pack()
 
     def set_static(self, static: StaticVectors) -> None:
         self.static = static
@@ -188,18 +172,6 @@ class FrozenTagger:
                 shapes |= {f"{mix}mix_weights": (num_layers,), f"{mix}gamma": ()}
             width += self._bilm.dim * ("input" in inputs.mix_positions)
         return shapes, width
-
-    def _prepare(self, arrays: dict[str, np.ndarray]) -> None:
-        self._arrays, self._mixes = arrays, None
-        if self.settings.has_layers:
-            assert self.settings.layer_norm is not None
-            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
-            self._mixes = TrainedMixes(
-                mix_weights=np.stack([arrays[f"{mix}mix_weights"] for mix in mixes]),
-                gammas=np.stack([arrays[f"{mix}gamma"] for mix in mixes]),
-                layer_norm=self.settings.layer_norm,
-            )
-        self._pack()
 
     def _pack(self) -> None:
         """Pack the parameters behind the inputs."""

@@ -1,19 +1,17 @@
 """Questions whose answer is part of a paragraph, which the network points at."""
 
 import json
-import logging
 import random
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from elmokit.errors import InputError, Location
-from elmokit.files.atomic import StrPath
 from elmokit.files.lines import read_text
 from elmokit.metrics.task_scores import AnswerStyle, answer_f1_of, count_answers, exact_match_of
 from elmokit.tasks.formats.reading import DataFile, ExampleReport, parse_json, read_examples
@@ -21,6 +19,13 @@ from elmokit.tasks.frozen_tagger import joined
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize
 from elmokit.text.alignment import Offsets, align, covering_words
+
+MAX_TRAINING_WORDS = 400
+"""Of a context in training; longer ones are cut to a window around the answer."""
+MAX_CONTEXT_WORDS = 10_000
+"""Of a context in prediction; self-attention over that many takes 2.5 GB."""
+
+_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
 
 
 class _Answer(BaseModel):
@@ -52,55 +57,71 @@ class Document(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QuestionExample:
-    """A question, its paragraph, and its human answers."""
+class QaExample:
+    """A question and its context as words, with the places of words and answers."""
 
-    name: str  # its id
-    question: str
-    context: str
-    spans: tuple[tuple[int, int], ...]
-    """Characters ``[start, end)`` of the answers that are in the context."""
-    texts: tuple[str, ...]  # of all answers, for scoring
-
-
-def read_squad(path: StrPath, *, scoring: bool = False) -> Iterator[QuestionExample]:
-    """Yield the questions of all paragraphs; the questions of a paragraph share one string.
-
-    An answer that is not at its offset (in code points) is moved to the nearest match; one that is
-    not in the context is dropped, and a question without answers left is skipped; for ``scoring``
-    both are kept and count. The ``unanswerable`` ones of SQuAD 2.0 are skipped, too.
-    """
-    return read_examples(path, lambda path, report: _read(path, report, scoring=scoring))
+    name: str  # the id of the question
+    question: Sentence
+    context_words: Sentence  # in training, of a window of a long context
+    offsets: Offsets
+    """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
+    context: str  # the original text, from which answers are cut; one string for its questions
+    question_text: str
+    answers: tuple[str, ...] = ()  # gold alternatives
+    spans: Offsets = ()
+    """``[start, end)`` in context words of the answers that have any; training uses the first."""
 
 
-def _read(path: Path, report: ExampleReport, *, scoring: bool) -> Iterator[QuestionExample]:
+def _read(
+    path: Path, report: ExampleReport, tokenize: Tokenize, *, training: bool
+) -> Iterator[QaExample]:
     document: Document = parse_json(read_text(path), Document, Location(path=path))
     for number, article in enumerate(document.data):
         for row, paragraph in enumerate(article.paragraphs):
+            context = paragraph.context
+            words, offsets = _read_context(context, tokenize, training=training)
             for place, question in enumerate(paragraph.qas):
-                spans = _find_answers(paragraph.context, question, report)
-                texts = tuple(answer.text for answer in question.answers if answer.text.strip())
-                if reason := _useless(paragraph.context, question, spans or (scoring and texts)):
+                spans = _find_answers(context, question, report)
+                covering = (covering_words(offsets, *span) for span in spans)
+                texts = (answer.text for answer in question.answers)
+                example = QaExample(
+                    name=question.id, question=tuple(tokenize(question.question)),
+                    context_words=words, offsets=offsets, context=context,
+                    question_text=question.question, answers=tuple(filter(str.strip, texts)),
+                    spans=tuple(span for span in covering if span is not None),
+                )  # fmt: skip
+                reason = _useless(example, question, bool(spans), training=training)
+                if reason is not None:
                     part = f"data[{number}].paragraphs[{row}].qas[{place}]"
                     report.skip(reason, Location(path=path, part=part))
-                    continue
-                if not scoring:
-                    report.repaired["answer_dropped"] += len(question.answers) - len(spans)
-                yield QuestionExample(
-                    name=question.id, question=question.question, context=paragraph.context,
-                    spans=tuple(spans), texts=texts,
-                )  # fmt: skip
+                elif training:
+                    report.noted["answer_dropped"] += len(question.answers) - len(spans)
+                    yield _window(example)
+                else:
+                    report.noted["cannot_be_answered"] += not example.spans
+                    yield example
 
 
-def _useless(context: str, question: _Question, answers: object) -> str | None:
+def _read_context(text: str, tokenize: Tokenize, *, training: bool) -> tuple[Sentence, Offsets]:
+    """Return words and offsets of a paragraph; none if it cannot be used."""
+    words = tuple(tokenize(text))
+    offsets = align(words, text)
+    if offsets is None or (not training and len(words) > MAX_CONTEXT_WORDS):
+        return (), ()
+    return words, offsets
+
+
+def _useless(
+    example: QaExample, question: _Question, has_spans: bool, *, training: bool
+) -> str | None:
     """Return why a question is of no use, if it is none."""
     if question.is_impossible:
         return "unanswerable"
-    if not question.question.strip() or not context.strip():
+    if not question.question.strip() or not example.context.strip():
         return "empty_text"
-    if answers:
-        return None
-    return "answer_not_in_context" if question.answers else "no_answer"
+    if not has_spans and (training or not example.answers):
+        return "answer_not_in_context" if question.answers else "no_answer"
+    return "no_word_at_the_answer" if training and not example.spans else None
 
 
 def _find_answers(
@@ -114,7 +135,7 @@ def _find_answers(
         starts = [start for start in matches if start >= 0]
         if text.strip() and starts:
             start = min(starts, key=lambda start: abs(start - wanted))
-            report.repaired["answer_moved"] += int(start != answer.answer_start)
+            report.noted["answer_moved"] += int(start != answer.answer_start)
             spans.append((start, start + len(text)))
     return spans
 
@@ -134,32 +155,6 @@ def paragraphs_of(path: Path) -> DataFile:
         return json.dumps({**document, "data": list(units)}, ensure_ascii=False)
 
     return DataFile(units, join, lambda unit: len(unit["paragraphs"][0]["qas"]))
-
-
-log = logging.getLogger(__name__)
-
-MAX_TRAINING_WORDS = 400
-"""Of a context in training; longer ones are cut to a window around the answer."""
-MAX_CONTEXT_WORDS = 10_000
-"""Of a context in prediction; self-attention over that many takes 2.5 GB."""
-
-_HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QaExample:
-    """A question and its context as words, with the places of words and answers."""
-
-    name: str  # the id of the question
-    question: Sentence
-    context_words: Sentence  # in training, of a window of a long context
-    offsets: Offsets
-    """Of each context word, in ``context``; words altered by the tokenizer may share theirs."""
-    context: str  # the original text, from which answers are cut
-    question_text: str
-    answers: tuple[str, ...] = ()  # gold alternatives
-    spans: Offsets = ()
-    """``[start, end)`` in context words of the answers that have any; training uses the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +185,6 @@ class QaTask(Task[QaExample]):
     score_from_counts = staticmethod(answer_f1_of)
     divided_by = staticmethod(paragraphs_of)
     network, default_dropout = "span_qa.SpanQA", 0.2
-    encoder, hub_tag = "biGRU with attention", "question-answering"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)
     default_hidden_dims = (90,)
@@ -198,38 +192,13 @@ class QaTask(Task[QaExample]):
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[QaExample]:
         """Read questions with their gold answers; a context is one sequence of words.
 
-        In training, long contexts are cut to a window around the answer, and questions without
-        words at the answer are left out. In scoring, every question and every gold answer counts;
-        contexts that cannot be aligned or are too long have no words, so their answers are wrong.
+        An answer that is not at its offset (in code points) is moved to the nearest match. In
+        training, answers that are not in the context, and questions without words at an answer, are
+        left out, and long contexts are cut to a window around the answer. In scoring, every
+        question and every gold answer counts; contexts that cannot be aligned or are too long have
+        no words, so their answers are wrong. ``unanswerable`` questions of SQuAD 2.0 are skipped.
         """
-        contexts: dict[str, tuple[Sentence, Offsets, str]] = {}
-        examples: list[QaExample] = []
-        troubles: Counter[str] = Counter()
-        num_read = 0
-        for question in read_squad(path, scoring=not training):
-            num_read += 1
-            text = question.context
-            if text not in contexts:
-                contexts[text] = _read_context(text, tokenize, training)
-            words, offsets, trouble = contexts[text]
-            covering = (covering_words(offsets, *span) for span in question.spans)
-            example = QaExample(
-                name=question.name, question=tuple(tokenize(question.question)),
-                context_words=words, offsets=offsets, context=text,
-                question_text=question.question, answers=question.texts,
-                spans=tuple(span for span in covering if span is not None),
-            )  # fmt: skip
-            if trouble or not example.spans:
-                troubles[trouble or "no word at the answer"] += 1
-                if training:
-                    continue
-            examples.append(_window(example) if training else example)
-        if troubles:
-            reasons = ", ".join(f"{reason}: {count}" for reason, count in troubles.most_common())
-            fate = "left out of training" if training else "without an answer to find, so wrong"
-            counts = troubles.total(), num_read
-            log.warning("%s: %d of %d questions are %s (%s)", path, *counts, fate, reasons)
-        return examples
+        return list(read_examples(path, partial(_read, tokenize=tokenize, training=training)))
 
     def sentences(self, example: QaExample) -> tuple[Sentence, ...]:
         return example.question, example.context_words
@@ -278,17 +247,6 @@ class QaTask(Task[QaExample]):
             "answer": prediction.text, "start": prediction.start, "end": prediction.end,
             "probability": prediction.probability,
         }  # fmt: skip
-
-
-def _read_context(text: str, tokenize: Tokenize, training: bool) -> tuple[Sentence, Offsets, str]:
-    """Return words and offsets of a paragraph; none, and the reason, if it cannot be used."""
-    words = tuple(tokenize(text))
-    offsets = align(words, text)
-    if offsets is None:
-        return (), (), "words that are not those of the text"
-    if not training and len(words) > MAX_CONTEXT_WORDS:
-        return (), (), f"more than {MAX_CONTEXT_WORDS} words"
-    return words, offsets, ""
 
 
 def _window(example: QaExample) -> QaExample:

@@ -46,16 +46,6 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 Example = TypeVar("Example")
 
 
-def check_tags_words(task: Task[Any], *, wanted: str) -> "TaggingTask[Any]":
-    """Return the task; raise `InputError` with what was ``wanted`` if it does not tag words."""
-    if isinstance(task, TaggingTask) and task.units != "characters":
-        return task
-    raise InputError(
-        f"{wanted} is for tasks that tag words (pos, ner, srl), not for {task.name} with "
-        f"units={task.units}."
-    )
-
-
 class TaggingTask(Task[Example]):
     """A task whose examples are sentences with ``tokens`` and ``tags``; scored by accuracy."""
 
@@ -79,9 +69,6 @@ class TaggingTask(Task[Example]):
 
     def score(self, gold: Sequence[Any], predicted: Sequence[Any]) -> TaskScore:
         return self.score_of(count_labels(predicted, gold))
-
-    def lowercased(self, example: Any) -> Any:
-        return replace(example, tokens=tuple(word.lower() for word in example.tokens))
 
     def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> Any:
         (tokens,) = sentences
@@ -171,15 +158,15 @@ class NerTask(SpanTaggingTask[TaggedSentence]):
     """
 
     name, field_names = "ner", ("entities", "type")
-    all_units, has_columns = ("words", "characters"), True
+    all_units = ("words", "characters")
     paper_inputs = InputSettings(layer_l2=0.1, dropout=0.0)
     default_hidden_dims = (200, 100)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
         if self.units == "characters":
-            sentences = read_characters(path, tokenize, self.columns)
+            sentences = read_characters(path, tokenize)
         else:
-            sentences = read_columns(path, columns=self.columns, spaces="drop")
+            sentences = read_columns(path, spaces="drop")
         return [replace(s, tags=tuple(convert_tags(s.tags, scheme="bioul"))) for s in sentences]
 
     def gold(self, example: TaggedSentence) -> list[str]:

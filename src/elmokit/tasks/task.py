@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
-from elmokit.errors import FormatError, InputError, shown
+from elmokit.errors import InputError, shown
 from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import Columns, DataFile, find_split
+from elmokit.tasks.formats.reading import DataFile, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.registry import find_task
@@ -55,15 +54,11 @@ class Task(ABC, Generic[Example]):
     metric: ClassVar[str]  # of `score`
     network: ClassVar[str]
     """Module of `elmokit.tasks.networks` and class: ``tagger.Tagger``; it needs PyTorch."""
-    encoder: ClassVar[str] = "biLSTM"  # what cards call the recurrent layers of ``network``
-    hub_tag: ClassVar[str] = "token-classification"  # what model hubs call the task
     block: ClassVar[int] = 1
     """Neighboring units that are held out together; above 1 where they are of one document."""
     positions: ClassVar[tuple[MixPositions, ...]] = ("input",)
     """Where the network can read mixtures of layers."""
     all_units: ClassVar[tuple[Units, ...]] = ("words",)  # possible units of the data
-    has_columns: ClassVar[bool] = False
-    """Whether files have a word and its tag in columns that can be chosen."""
     paper_inputs: ClassVar[InputSettings] = InputSettings()
     """Inputs of the network in the paper."""
     num_texts: ClassVar[int] = 1  # texts of one example; in raw text they are separated by tabs
@@ -78,9 +73,8 @@ class Task(ABC, Generic[Example]):
     labels_are_answers: ClassVar[bool] = True
     """False: labels are inputs, such as genres, and may be new in other data."""
 
-    def __init__(self, *, units: Units = "words", columns: Columns | None = None) -> None:
+    def __init__(self, *, units: Units = "words") -> None:
         self.units: Units = units
-        self.columns = columns
 
     @staticmethod
     @abstractmethod
@@ -92,15 +86,14 @@ class Task(ABC, Generic[Example]):
     def divided_by(path: Path) -> DataFile:
         """Divide a data file into units that a smaller data set keeps whole."""
 
-    def in_units(self, units: Units, columns: Columns | None = None) -> "Task[Example]":
-        """Return the task for data in these units and columns; InputError if it has no such."""
-        if units not in self.all_units or (columns is not None and not self.has_columns):
+    def in_units(self, units: Units) -> "Task[Example]":
+        """Return the task for data in these units; InputError if it has no such."""
+        if units not in self.all_units:
             raise InputError(
-                f"units={units!r} and columns={columns}: not for the task {self.name}, whose data "
-                f"come in units of {' or '.join(self.all_units)}, and have "
-                f"{'columns' if self.has_columns else 'no columns'} to choose from."
+                f"units={units!r}: not for the task {self.name}, whose data come in units of "
+                f"{' or '.join(self.all_units)}."
             )
-        return type(self)(units=units, columns=columns)
+        return type(self)(units=units)
 
     @abstractmethod
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[Example]:
@@ -218,59 +211,22 @@ class Task(ABC, Generic[Example]):
 
 log = logging.getLogger(__name__)
 
-MORPHEME_TOKENIZER = "korean"
 TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
-NUM_LOOKED_AT = 1000  # words, or sentences, that are tried
+NUM_LOOKED_AT = 1000  # words that are tried
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,
 eojeol 0.8."""
 
 
-def _share_split(words: Iterable[str], tokenizer: Tokenizer) -> float:
-    """Return the share of (the first) distinct words that a tokenizer splits."""
+def warn_of_split_words(path: Path, words: Iterable[str], tokenizer: Tokenizer) -> None:
+    """Warn, once, if raw text is split into smaller pieces than the data of ``path``."""
     distinct = list(islice(dict.fromkeys(words), NUM_LOOKED_AT))
-    return sum(len(tokenizer.tokenize(word)) > 1 for word in distinct) / max(1, len(distinct))
-
-
-def usual_units(treebank: Path, tokenizer: Tokenizer) -> Units:
-    """Return the units of a CoNLL-U file that are nearer to the tokenizer's."""
-    if tokenizer.name != MORPHEME_TOKENIZER:
-        return "words"
-    try:
-        num_morphemes, num_words = (
-            sum(len(sentence.tokens) for sentence in islice(read(treebank), NUM_LOOKED_AT))
-            for read in (read_morphemes, read_conllu)
-        )
-    except FormatError as error:
-        log.info("%s is read by words: %s", treebank, error)
-        return "words"
-    return "morphemes" if num_morphemes > num_words else "words"
-
-
-def warn_of_units(
-    path: Path,
-    words: Iterable[str],
-    units: Units,
-    tokenizer: Tokenizer,
-    *,
-    has_bilm: bool,
-    option: str = "",
-) -> None:
-    """Warn, once, if raw text is split into other pieces than the data of ``path``."""
-    if units == "morphemes" and tokenizer.name != MORPHEME_TOKENIZER:
+    num_split = sum(len(tokenizer.tokenize(word)) > 1 for word in distinct)
+    if num_split > TOO_MANY_SPLIT * len(distinct):
         warn_once(
-            f"units=morphemes, but the tokenizer {tokenizer.name!r} makes none: raw text is "
-            "read as whole words. Use a biLM of morphemes, such as --model ko."
-        )
-    # Characters are read as the tokenizer's tokens, so they cannot differ.
-    share = _share_split(words, tokenizer) if units == "words" else 0.0
-    if share > TOO_MANY_SPLIT:
-        unseen = ", and the biLM has not seen such words" if has_bilm else ""
-        hint = f" ({option} reads the morphemes)" if option else ""
-        warn_once(
-            f"{path}: {100 * share:.0f} % of the words are split by the tokenizer "
-            f"{tokenizer.name!r}: raw text is read in other pieces{unseen}. "
-            f"Use a biLM whose tokenizer leaves them whole, or data in its units{hint}."
+            f"{path}: the tokenizer {tokenizer.name!r} splits {num_split} of {len(distinct)} "
+            "words: raw text is read in other pieces. Use a biLM whose tokenizer leaves them "
+            "whole, or data in its units (units=morphemes reads those of a Korean treebank)."
         )
 
 
@@ -288,19 +244,16 @@ class TaskText:
     tokenizer: Tokenizer
 
     @classmethod
-    def of_model(
-        cls, task: str, model: str, *, units: Units = "words", columns: Columns | None = None
-    ) -> "TaskText":
+    def of_model(cls, task: str, model: str, *, units: Units = "words") -> "TaskText":
         """Return the text of a task as a biLM reads it."""
         config = read_config(find_model(model))
         form = config.bilm.char_vocab.normalization
         tokenizer = NormalizingTokenizer(build_tokenizer(config.tokenizer), form)
-        return cls(find_task(task).in_units(units, columns), tokenizer)
+        return cls(find_task(task).in_units(units), tokenizer)
 
     @property
     def name(self) -> str:
-        columns = "" if self.task.columns is None else f", {self.task.columns}"
-        return f"{self.task.name}, {self.task.units}{columns}"
+        return f"{self.task.name}, {self.task.units}"
 
     def files(self, paths: Sequence[Path], split: Literal["train", "dev"]) -> list[Path]:
         """Return files as they are, and of directories the file of a split."""
@@ -310,9 +263,7 @@ class TaskText:
     def read(self, path: Path) -> Iterator[Sentence]:
         """Yield the sentences of a file in order, those with words."""
         examples = self.task.read(path, training=False, tokenize=self.tokenizer.tokenize)
-        warn_of_units(
-            path, self.task.words(examples), self.task.units, self.tokenizer, has_bilm=True,
-            option="--units morphemes" if "morphemes" in self.task.all_units else "",
-        )  # fmt: skip
+        if self.task.units == "words":
+            warn_of_split_words(path, self.task.words(examples), self.tokenizer)
         for example in examples:
             yield from filter(None, self.task.sentences(example))

@@ -8,8 +8,6 @@ from elmokit.errors import InputError
 
 from ...builders.embedding_models import toy_model
 
-pytest.importorskip("sklearn", reason="extra `sklearn` is not installed")
-
 NOUNS, VERBS = ["bank", "river", "boat", "water"], ["sits", "runs", "ends", "flows"]
 WORDS = [f"{a}{b}" for a in ("ba", "du", "fo", "ki", "le") for b in ("m", "n", "r", "s")]
 

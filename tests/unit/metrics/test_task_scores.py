@@ -70,12 +70,11 @@ def test_conversions_by_hand():
     iob2 = ["B-X", "I-X", "B-X", "O", "B-X", "B-Y"]
     bioul = ["B-X", "L-X", "U-X", "O", "U-X", "U-Y"]
     for tags in (iob1, iob2, bioul):
-        assert convert_tags(tags, scheme="iob1") == iob1
         assert convert_tags(tags, scheme="iob2") == iob2
         assert convert_tags(tags, scheme="bioul") == bioul
 
 
-@given(sentences, st.sampled_from(["iob1", "iob2", "bioul"]))
+@given(sentences, st.sampled_from(["iob2", "bioul"]))
 def test_conversion_keeps_the_spans(tags, scheme):
     assert read_spans(convert_tags(tags, scheme=scheme)) == read_spans(tags)
 

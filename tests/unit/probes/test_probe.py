@@ -1,19 +1,16 @@
-"""Tests of the probes: by name, parts of speech, and the same word in two texts."""
+"""Tests of the probes: by name, and parts of speech."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from elmokit.errors import InputError
 from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes import pos
 from elmokit.probes.pos import MAJORITY, probe_pos
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
-from elmokit.probes.word_in_context import best_threshold, find_words, word_in_context
-from elmokit.tasks.formats.senses import ContextPair, WordInContext
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
-from ...builders.probe_sources import LOCATION, TableSource, tagged
+from ...builders.probe_sources import TableSource, tagged
 from ...builders.task_models import toy_model
 
 
@@ -24,7 +21,7 @@ def counts(*right):
 
 def test_layers_are_compared_with_the_same_layers_untrained():
     probe = Probe(
-        find=lambda data, test: None, read=lambda files, tokenize, units: None,
+        find=lambda data, test: None, read=lambda files, units: None,
         words=lambda data: set(), measure=lambda *arguments: (), columns={"a": "A", "b": "B"},
         note="", counts="counts",
         figures=(Figure("a", accuracy_of, slice(0, 2)), Figure("b", accuracy_of, slice(2, 4))),
@@ -45,7 +42,7 @@ def test_layers_are_compared_with_the_same_layers_untrained():
     ("name", "options"),
     [
         ("syntax", {}), ("pos", {"test": "semeval2007"}), ("pos", {"units": "eojeol"}),
-        ("wic", {"units": "words"}), ("pos", {"layers": 7}), ("pos", {"precision": "fp8"}),
+        ("neighbors", {"units": "words"}), ("pos", {"layers": 7}), ("pos", {"precision": "fp8"}),
     ],
 )  # fmt: skip
 def test_what_cannot_be_probed_is_told(tmp_path, name, options):
@@ -82,64 +79,22 @@ def test_no_layer_gains_from_the_size_of_its_activations():
     scale, offset = 10 ** random.uniform(-2, 1, 4), random.normal(size=4)
     tags = [f"T{label}" for label in labels]
     plain, scaled = (
-        pos._classify("x", rows.astype("f4"), tags, dev_rows.astype("f4"))
+        pos._classify(rows.astype("f4"), tags, dev_rows.astype("f4"))
         for rows, dev_rows in ((x, dev), (x * scale + offset, dev * scale + offset))
     )
     assert np.mean(np.array(plain) == np.array(scaled)) > 0.998
 
 
-VECTORS = {"bank": [1, 0], "banks": [0.8, 0.6], "shore": [0, 1], "the": [5, 5]}
-
-
-def pair(first, second, same):
-    """Texts such as ``the [bank]``."""
-    words = {}
-    for name, marked in (("first", first), ("second", second)):
-        text = marked.replace("[", "").replace("]", "")
-        start, end = marked.index("["), marked.index("]") - 1
-        words[name] = WordInContext(text=text, start=start, end=end)
-    return ContextPair(lemma="x", same_sense=same, location=LOCATION, **words)
-
-
-PAIRS = [
-    pair("the [bank]", "[bank] the", True),
-    pair("[bank]", "the [banks]", True),
-    pair("[bank]", "the [shore]", False),
-]
-
-
-def score(train, dev, tokenize=str.split):
-    parts = (find_words(pairs, tokenize) for pairs in (train, dev))
-    return word_in_context([TableSource(VECTORS)], *parts)[0]
-
-
-def test_the_threshold_is_learned_and_applied():
-    dev = [pair("[banks]", "[bank] the", True), pair("[shore]", "[banks]", False)]
-    result = score(PAIRS, dev)
-    # cosines of training: 1, 0.8 | 0; of dev: 0.8 | 0.6
-    assert result.threshold == pytest.approx(0.4)
-    assert (result.train_accuracy, result.accuracy) == (100, 50)
-    assert result.counts.tolist() == [[1, 1], [0, 1]]
-
-
-def test_a_pair_whose_word_is_not_found_is_wrong_and_counted(caplog):
-    def lossy(text):
-        return [] if "강" in text else text.split()
-
-    dev = [pair("[bank]", "[bank]", True), pair("강 [bank]", "[bank]", True)]
-    result = score(PAIRS, dev, lossy)
-    assert (result.accuracy, result.num_not_found, result.num_pairs) == (50, 1, 2)
-    assert "1 of 2 pairs" in caplog.text
-
-
-COSINES = st.integers(-4, 4).map(lambda n: n / 4)
-
-
-@given(st.lists(st.tuples(COSINES, st.booleans()), min_size=1, max_size=12))
-def test_no_other_threshold_is_better(pairs):
-    cosines = np.array([cosine for cosine, _ in pairs], dtype=np.float32)
-    truth = np.array([same for _, same in pairs])
-    threshold, accuracy = best_threshold(cosines, truth)
-    assert accuracy == pytest.approx(100 * np.mean((cosines >= threshold) == truth))
-    for other in np.arange(-1.125, 1.2, 0.25):
-        assert np.mean((cosines >= other) == truth) <= accuracy / 100 + 1e-9
+def test_units_are_the_tokenizers(tmp_path):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("kiwipiepy")
+    rows = "".join(
+        f"{number}\t고향은\t고향+은\t{tag}\tncn+jxt" + "\t_" * 5 + "\n"
+        for number, tag in enumerate(("NOUN", "VERB"), 1)
+    )
+    for split in ("train", "dev"):
+        (tmp_path / f"{split}.conllu").write_text(f"{rows}\n", encoding="utf-8")
+    for tokenizer, units in (("korean", "morphemes"), ("whitespace", "words")):
+        toy_model(tokenizer=TokenizerConfig(name=tokenizer)).save(tmp_path / tokenizer)
+        result = run_probe("pos", tmp_path, str(tmp_path / tokenizer), layers="top")
+        assert result.metadata["units"] == units

@@ -58,8 +58,6 @@ def test_answers_are_those_of_the_network(task, inputs, model_dir):
         assert answer == other
         assert probs == pytest.approx(other_probs, abs=1e-5)
     assert predict(frozen, held) == [answer for answer, _ in expected]
-    assert frozen.num_parameters == network.num_parameters
-    assert all((frozen.arrays()[name] == a).all() for name, a in network.arrays().items())
 
 
 @pytest.fixture

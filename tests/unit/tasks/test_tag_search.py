@@ -1,7 +1,6 @@
 """Tag sequences: what may follow what, the search and probabilities, by enumeration."""
 
 from itertools import combinations, pairwise, product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,40 +99,3 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
         for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        # the majority's type, also where it was missed; not in lower case
-        (["Rome fell | U-LOC O", "in Rome | O U-LOC", "Rome | U-PER", "old Rome rome | O O O"],
-         [[("LOC", 0, 1)], [("LOC", 1, 2)], [("LOC", 0, 1)], [("LOC", 1, 2)]]),
-        # of equal counts the first
-        (["Rome | U-PER", "Rome | U-LOC"], [[("PER", 0, 1)], [("PER", 0, 1)]]),
-        # found once: nothing to agree with
-        (["Rome | U-LOC", "Rome | O"], [[("LOC", 0, 1)], []]),
-        # the longest name wins, and what is part of another span stays
-        (["New York | B-LOC L-LOC", "New York | B-LOC L-LOC", "York | U-PER", "York | U-PER",
-          "New York York | O O O", "New York Times | B-ORG I-ORG L-ORG"],
-         [[("LOC", 0, 2)], [("LOC", 0, 2)], [("PER", 0, 1)], [("PER", 0, 1)],
-          [("LOC", 0, 2), ("PER", 2, 3)], [("ORG", 0, 3)]]),
-        (["|", "|"], [[], []]),
-    ],
-)  # fmt: skip
-def test_names_agree_within_a_document(document, expected):
-    read = [tuple(part.split() for part in sentence.split("|")) for sentence in document]
-    assert [read_spans(tags) for tags in tag_search.consistent_tags(read)] == expected
-
-
-def test_an_empty_text_ends_a_document_and_new_spans_have_no_probability():
-    def sentence(text, tags, probs):
-        return SimpleNamespace(tokens=tuple(text.split())), (tags.split(), probs)
-
-    answers = [
-        sentence("Rome", "U-LOC", [0.9]), sentence("Rome", "U-LOC", [0.8]),
-        sentence("Rome", "U-PER", [0.4]), sentence("", "", []), sentence("Rome", "O", []),
-    ]  # fmt: skip
-    agreed = [answer for _, answer in tag_search.agreeing(iter(answers), with_probs=True)]
-    assert agreed == [
-        (["U-LOC"], [0.9]), (["U-LOC"], [0.8]), (["U-LOC"], [None]), ([], []), (["O"], []),
-    ]  # fmt: skip

@@ -26,10 +26,9 @@ def change(
     max_words: Annotated[int, typer.Option(min=1)] = 1000,
     sample: Annotated[int, typer.Option(min=2)] = 100,
     rounds: Annotated[int, typer.Option(min=1)] = 999,
-    clusters: Annotated[int, typer.Option(min=2)] = 5,
     top: Annotated[int, typer.Option(min=1)] = 20,
     examples: Annotated[int, typer.Option(min=0)] = 2,
-    seed: Annotated[int, options.seed_option("of samples, permutations and clusters")] = 0,
+    seed: Annotated[int, options.seed_option("of samples and permutations")] = 0,
     text_field: options.TextFieldOption = None,
     precision: str = "fp32",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
@@ -42,8 +41,8 @@ def change(
     One model reads both. A word has a sample of occurrences from each corpus, at most one of a
     line or document. Words are in the order of `excess`: how much farther apart uses of different
     corpora are than uses of one. apd is the mean cosine distance of uses of different corpora, prt
-    that of the mean vectors, jsd the divergence of clusters in bits; p and q are those of apd: by
-    permutation, and the smallest false discovery rate. Needs the extra `sklearn`.
+    that of the mean vectors; p and q are those of apd: by permutation, and the smallest false
+    discovery rate.
 
     Args:
         word: A word to compare; repeatable; default: the most frequent words of both.
@@ -53,7 +52,6 @@ def change(
         max_words: Most words without --word.
         sample: Most occurrences of a word from each corpus.
         rounds: Permutations; of words with very small p-values up to 40 for each word compared.
-        clusters: Most clusters of the uses of a word.
         top: Words to print.
         examples: Sentences to print for each word and corpus.
         output: Write all words as a table, separated by tabs.
@@ -74,7 +72,7 @@ def change(
         words = find_changes(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
             min_count=min_count, max_words=max_words, sample=sample, num_rounds=rounds,
-            num_clusters=clusters, num_examples=examples, seed=seed, text_field=text_field,
+            num_examples=examples, seed=seed, text_field=text_field,
             precision=precision,
             on_progress=lambda stage, done, total: update(done, total=total, description=stage),
         )  # fmt: skip
@@ -85,7 +83,7 @@ def change(
     changed = sum(row.q["apd"] < 0.05 for row in words)
     lines = [
         f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %",
-        f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'jsd':>7}{'p':>8}{'q':>8}",
+        f"{'':<18}{'A':>7}{'B':>7}{'excess':>8}{'apd':>7}{'prt':>7}{'p':>8}{'q':>8}",
     ]
     for row in words[:top]:
         numbers = "".join(f"{value:>7.3f}" for value in row.values.values())

@@ -78,22 +78,21 @@ def _shown(value: Any) -> str:
 def cache(*, clear: bool = False) -> Result:
     """Show or clear compiled kernels and cached biLM layers.
 
-    The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
-    allows; the least recently used entries are removed first.
+    The layer cache holds up to 10 GB; the least recently used entries are removed first.
 
     Args:
         clear: Remove the entries; they are made again as needed.
     """
     from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
     from elmokit.kernels.build import LIBRARY_PATTERN
-    from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
+    from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, LIMIT_BYTES
 
     stores: dict[str, dict[str, Any]] = {}
     kernels, layers = cache_dir("native"), cache_dir("layers")
     lines = []
     for name, directory, entries, limit in (
         ("kernels", kernels, cache_entries(kernels, LIBRARY_PATTERN), None),
-        ("layers", layers, cache_entries(layers, ENTRY_PATTERN), size_limit()),
+        ("layers", layers, cache_entries(layers, ENTRY_PATTERN), LIMIT_BYTES),
     ):
         for entry in entries if clear else ():
             remove_entry(entry)

@@ -119,7 +119,6 @@ def finetune(
         ),
     ] = None,
     units: Literal["words", "morphemes", "characters"] = "words",
-    columns: options.ColumnsOption = None,
     precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
@@ -161,17 +160,14 @@ def finetune(
     config = finetune_config(recipe=recipe, overrides=overrides)
     options.check_agreement(config, named)
     refuse({
-        "--units and --columns are for the data of a task: add --task.": (
-            task is None and (units != "words" or columns is not None)
-        ),
+        "--units is for the data of a task: add --task.": task is None and units != "words",
         "--workers and --column are for raw text, not for --task.": (
             task is not None and (workers > 1 or text_field is not None)
         ),
     })  # fmt: skip
     reader = None
     if task is not None:
-        in_columns = options.columns_of(columns)
-        reader = TaskText.of_model(task, model, units=units, columns=in_columns)
+        reader = TaskText.of_model(task, model, units=units)
         corpus, valid = reader.files(corpus, "train"), reader.files(valid or [], "dev")
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],

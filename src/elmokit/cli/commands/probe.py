@@ -10,7 +10,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, check_output, progress_bar
-from elmokit.errors import InputError, counted, refuse
+from elmokit.errors import InputError, counted
 from elmokit.probes.registry import describe_probes, find_probe
 
 
@@ -29,12 +29,11 @@ def probe(
     seed: Annotated[int, options.seed_option("of --random and of samples")] = 0,
     state: str = "reset",
     device: str = "auto",
-    layer_cache: options.LayerCacheOption = None,
     threads: options.ThreadsOption = None,
 ) -> Result:
     """Measure what each layer of a model knows, without a task model.
 
-    Trains at most a linear classifier or a threshold.
+    Trains at most a linear classifier.
 
     Args:
         layers: all, top, average, or a layer number (0 is the token layer).
@@ -56,8 +55,7 @@ def probe(
             run_probe(
                 name, data, path, layers=options.layers_of(layers), random=random, vectors=vectors,
                 test=test, units=units, seed=seed, state=state, device=device,
-                precision=precision, cache_dir=layer_cache,
-                on_sentence=lambda: update(next(done)),
+                precision=precision, on_sentence=lambda: update(next(done)),
             )
             for path in (model, *(kept for kept in curve if kept != model))
         )  # fmt: skip
@@ -142,7 +140,6 @@ def neighbors(
     *,
     word: Annotated[str, typer.Option(metavar="WORD")],
     sentence: str | None = None,
-    any_word: bool = False,
     model: options.ModelOption = None,
     layers: str = "top",
     num_neighbors: Annotated[int, typer.Option("--neighbors", "-k", min=1)] = 3,
@@ -158,14 +155,13 @@ def neighbors(
     """Show which occurrences of a word have the most similar vectors.
 
     Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; with only
-    two occurrences, or with --any-word, by the plain cosine. The occurrences shown range from those
+    two occurrences, by the plain cosine. The occurrences shown range from those
     with the nearest neighbors to those with the farthest. With --vectors, the static neighbors of
     WORD follow.
 
     Args:
         word: The word itself; if the tokenizer splits it, all its parts.
         sentence: Show only the neighbors of WORD in this sentence.
-        any_word: With --sentence: allow other words as neighbors.
         num_neighbors: Neighbors per occurrence.
         limit: Compare at most this many sentences that contain WORD.
         show: Without --sentence: occurrences of WORD to show; default: 4.
@@ -174,16 +170,10 @@ def neighbors(
     from elmokit.embed.embedder import Embedder
     from elmokit.probes.neighbors import neighbors_of_word, spread
 
-    refuse({
-        "--any-word needs --sentence: the occurrence whose neighbors to find.": (
-            sentence is None and any_word
-        ),
-        "--show is for all occurrences in TEXT: --sentence has only its own.": (
-            sentence is not None and show is not None
-        ),
-    })  # fmt: skip
+    if sentence is not None and show is not None:
+        raise InputError("--show is for all occurrences in TEXT: --sentence has only its own.")
     found = neighbors_of_word(
-        Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
+        Embedder.load(model, device=device), text, word, sentence=sentence,
         layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,
         vectors=vectors, tokenizer=tokenizer, text_field=text_field,
     )  # fmt: skip

@@ -25,8 +25,6 @@ def train(
     data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     train: Path | None = None,
     dev: Path | None = None,
-    test: Path | None = None,
-    columns: options.ColumnsOption = None,
     model: options.ModelOption = None,
     embeddings: EmbeddingKind | None = None,
     vectors: Path | None = None,
@@ -34,7 +32,6 @@ def train(
     seed: Annotated[
         int | None, options.seed_option("of weights, order and dropout; default: 0")
     ] = None,
-    minutes: float | None = None,
     resume: bool = False,
     set_: options.SetOption = None,
     precision: str = "fp32",
@@ -44,19 +41,17 @@ def train(
 ) -> Result:
     """Train a task model and keep the epoch with the best dev score.
 
-    The biLM is frozen unless train.finetune_bilm=true. The layers of a frozen biLM are computed
-    once and cached on disk. --minutes limits training and scoring; after that, or after Ctrl-C,
-    --resume continues.
+    The biLM is frozen. Its layers are computed once and cached on disk. After Ctrl-C, --resume
+    continues.
 
     Args:
         output: Directory for the run.
         data: Directory with one train… and one dev… file.
         train: Training set, instead of the one in --data.
         dev: Dev set, instead of the one in --data.
-        test: Test file, scored once, when the training is complete.
         embeddings: Word inputs: elmo, static, static_output, static_projected, layer0, random, top,
             average or none; default: elmo.
-        precision: Of the biLM: fp32, bf16, int8, or auto: bf16 on a CPU that is faster in it.
+        precision: Of the biLM: fp32, bf16 or int8.
         epochs: Maximum number of epochs.
     """
     from elmokit.config import from_dict
@@ -64,13 +59,10 @@ def train(
     from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
-    in_columns = options.columns_of(columns)
     named = {
         "--embeddings": ("inputs.embeddings", embeddings),
         "--epochs": ("train.epochs", epochs),
         "--seed": ("train.seed", seed),
-        "--columns word": ("columns.word", in_columns and in_columns.word),
-        "--columns tag": ("columns.tag", in_columns and in_columns.tag),
     }
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
@@ -88,9 +80,8 @@ def train(
     last_score = ""
 
     def on_step(step: "TaskStep") -> None:
-        loss = "" if step.loss is None else f" · loss {step.loss:.4f}"
-        status = f"epoch {step.epoch}{loss}{last_score}"
-        update(step.done, total=step.total, description=step.stage, status=status)
+        status = f"epoch {step.epoch} · loss {step.loss:.4f}{last_score}"
+        update(step.done, total=step.total, description="training", status=status)
 
     def on_epoch(report: "EpochReport") -> None:
         nonlocal last_score
@@ -100,26 +91,22 @@ def train(
     with progress_bar("layers") as update:
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
-            vectors=vectors, test_path=test, device=device, cache_dir=layer_cache, resume=resume,
-            minutes=minutes, save_on_signals=current_thread() is main_thread(), on_step=on_step,
+            vectors=vectors, device=device, cache_dir=layer_cache, resume=resume,
+            save_on_signals=current_thread() is main_thread(), on_step=on_step,
             on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip
-    best, tested = result.best, result.test
+    best = result.best
     figures = {
         "run": result.run_dir, "metric": best.dev.metric, "dev": best.dev.value,
         **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
-        "seconds": result.seconds, "complete": result.is_complete,
+        "seconds": result.seconds,
     }  # fmt: skip
     lines = [
         f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
         f"{result.num_epochs}; the model is in {result.run_dir}"
     ]
-    if tested is not None:
-        figures["test"] = {"value": tested.value, **tested.details}
-        lines.append(f"test {tested.metric} {tested.value:.2f} on {test}")
-    stopped = "stopped by --minutes; give more minutes and --resume to continue"
-    return Result(figures, lines, note="" if result.is_complete else stopped)
+    return Result(figures, lines)
 
 
 def predict(
@@ -132,7 +119,6 @@ def predict(
     precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
-    by_document: bool = False,
     json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
@@ -144,8 +130,6 @@ def predict(
 
     Args:
         precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
-        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
-            A document ends with its file, and at an empty line of a text file.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
@@ -156,16 +140,15 @@ def predict(
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
     is_empty = True
-    for files in [[path] for path in text] if by_document else [text]:
-        places, texts = tee(NumberedLines(files, text_field=text_field).located())
-        names, lines = (str(place) for place, _ in places), (line for _, line in texts)
-        how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
-        for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
-            is_empty = False
-            if json:
-                emit_json(answer)
-            else:
-                typer.echo(trained.task.show(*answer))
+    places, texts = tee(NumberedLines(text, text_field=text_field).located())
+    names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+    how = {"tokenizer": tokenizer, "names": names}
+    for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
+        is_empty = False
+        if json:
+            emit_json(answer)
+        else:
+            typer.echo(trained.task.show(*answer))
     if is_empty:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
 
@@ -174,7 +157,6 @@ def evaluate(
     run: options.TaskRunArgument,
     data: Annotated[Path, typer.Argument(metavar="DATA")],
     *,
-    columns: options.ColumnsOption = None,
     model: options.RunModelOption = None,
     precision: str | None = None,
     device: str = "auto",
@@ -191,12 +173,11 @@ def evaluate(
     from elmokit.tasks.runs.task_run import TaskRun
     from elmokit.weights.locate import TASK_RUNS
 
-    in_columns = options.columns_of(columns)
     trained = TaskRun.load(
         run, model=model, precision=precision, device=device, cache_dir=layer_cache
     )
     run_sha256 = run_hash(TASK_RUNS.find(run))
-    score = trained.evaluate(data, columns=in_columns)
+    score = trained.evaluate(data)
     data_of_score = {"metric": score.metric, "value": score.value, **score.details}
     data_of_score["examples"] = len(score.counts)
     lines = [f"{score.metric:<12}{score.value:8.2f}   ({counted(len(score.counts), 'example')})"]

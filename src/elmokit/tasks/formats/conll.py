@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -12,7 +13,6 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.metrics.task_scores import Span, convert_tags, read_spans, write_tags
 from elmokit.tasks.formats.reading import (
-    Columns,
     DataFile,
     ExampleReport,
     join_lines,
@@ -75,22 +75,19 @@ def read_blocks(
 
 
 def read_columns(
-    path: StrPath, *, columns: Columns | None = None, spaces: Literal["keep", "drop"] = "keep"
+    path: StrPath, *, spaces: Literal["keep", "drop"] = "keep"
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of a file, by default with words in the first column, tags in the last.
+    """Yield the sentences of a file with words in the first column and tags in the last.
 
     ``# ...`` is a comment before a sentence, but not inside one, unless it has as many columns as
     other rows and ends with a tag. Sentences with an empty token are skipped. Tags of any scheme
     become IOB2. ``spaces="drop"`` leaves out rows for spaces between words (a token of spaces, or
     ``_`` in every column but the tag); if a chunk began there, it begins at the next word.
     """
-    wanted = columns or Columns()
-    return read_examples(path, lambda path, report: _read_columns(path, wanted, spaces, report))
+    return read_examples(path, partial(_read_columns, spaces=spaces))
 
 
-def _read_columns(
-    path: Path, columns: Columns, spaces: str, report: ExampleReport
-) -> Iterator[TaggedSentence]:
+def _read_columns(path: Path, report: ExampleReport, *, spaces: str) -> Iterator[TaggedSentence]:
     # Marks of documents stand between sentences, in old files without a blank line.
     blocks = [
         [row for row in block if not row.fields[0].startswith(DOCUMENT_MARK)]
@@ -101,33 +98,32 @@ def _read_columns(
         return
     while all(is_comment(row.fields[0]) for row in blocks[0]):
         del blocks[0]  # notes at the head of the file
-    width, word = len(first.fields), columns.word - 1
-    tag = width - 1 if columns.tag is None else columns.tag - 1
+    width = len(first.fields)
 
     def is_note(row: Row) -> bool:  # not the word "#", which has a tag and as many columns
-        is_row = len(row.fields) == width > max(1, tag) and _TAG.fullmatch(row.fields[tag])
+        is_row = len(row.fields) == width > 1 and _TAG.fullmatch(row.fields[-1])
         return is_comment(row.fields[0]) and not is_row
 
     def is_space(row: Row) -> bool:
-        others = row.fields[:tag] + row.fields[tag + 1 :]
-        return row.fields[word].isspace() or (len(others) > 1 and set(others) == {"_"})
+        others = row.fields[:-1]
+        return others[0].isspace() or (len(others) > 1 and set(others) == {"_"})
 
     sentences = [list(itertools.dropwhile(is_note, rows)) for rows in blocks]
-    _check_rows([row for rows in sentences for row in rows], first, columns, word, tag)
+    _check_rows([row for rows in sentences for row in rows], first)
     for rows in filter(None, sentences):
         location = rows[0].location
         if spaces == "drop":
             rows = [row for row in rows if not is_space(row)]
-        words = [row.fields[word] for row in rows]
+        words = [row.fields[0] for row in rows]
         if words and all(words):
-            tags = [row.fields[tag] for row in rows]
+            tags = [row.fields[-1] for row in rows]
             tags = to_iob2(tags, [row.location for row in rows], report)
             yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=location)
         else:
             report.skip("empty_token" if words else "empty_sentence", location)
 
 
-def _check_rows(rows: list[Row], first: Row, columns: Columns, word: int, tag: int) -> None:
+def _check_rows(rows: list[Row], first: Row) -> None:
     """Refuse rows of other columns, words that only count, and a guess between columns of tags."""
     width = len(first.fields)
     for row in rows:
@@ -136,24 +132,22 @@ def _check_rows(rows: list[Row], first: Row, columns: Columns, word: int, tag: i
                 f"the row {shown(row.fields)} must have the {max(2, width)} columns of the "
                 "first row, a word and its tag among them, separated by tabs, or all by spaces."
             )
-    if max(word, tag) >= width or word == tag:
-        raise first.location.error(f"{width} columns, but {columns} (--columns).")
     types = {
         at: {row.fields[at][2:] for row in rows} - {""}
         for at in range(width)
-        if at != word and all(_TAG.fullmatch(row.fields[at]) for row in rows)
+        if at and all(_TAG.fullmatch(row.fields[at]) for row in rows)
     }
     rivals = [at for at in types if types[at] & types[max(types)]]
     # With the wrong columns a model would learn to tag numbers, or inner spans, without a sign.
-    if len(rows) > 1 and all(_INDEX.fullmatch(row.fields[word]) for row in rows):
-        fault = f"column {word + 1} has no words, only numbers"
-    elif columns.tag is None and len(rivals) > 1:
+    if len(rows) > 1 and all(_INDEX.fullmatch(row.fields[0]) for row in rows):
+        fault = "column 1 has no words, only numbers"
+    elif len(rivals) > 1:
         fault = f"columns {' and '.join(str(at + 1) for at in rivals)} have tags of the same types"
     else:
         return
     raise first.location.error(
-        f"{fault}. The row is {shown(first.fields)}. Name the columns with the words and with the "
-        "tags to read, counted from 1, such as --columns word=2,tag=3."
+        f"{fault}. The row is {shown(first.fields)}. Write a file with the column of the words and "
+        "that of the tags to read, such as: cut -f 2,3 IN > OUT."
     )
 
 
@@ -163,19 +157,17 @@ def to_iob2(tags: Sequence[str], locations: Iterable[Location], report: ExampleR
         if not _TAG.fullmatch(tag):
             raise location.error(
                 f"ill-formed tag {shown(tag)}; allowed are O, and B, I, L, U, E or S with a type "
-                "other than O. Delete a row of names, or name the column: --columns tag=NUMBER."
+                "other than O. Delete a row of names; tags are in the last column."
             )
     legal = convert_tags(tags, scheme="iob2")
     pairs = zip(tags, legal, strict=True)
-    report.repaired["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
+    report.noted["chunk_begins_with_I"] += sum(a[0] == "I" and b[0] == "B" for a, b in pairs)
     return legal
 
 
-def read_characters(
-    path: StrPath, tokenize: Tokenize, columns: Columns | None = None
-) -> Iterator[TaggedCharacters]:
+def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharacters]:
     """Yield the texts of a file with one character and its IOB2 tag per row, spaces included."""
-    return (_tokenized(text, tokenize) for text in read_columns(path, columns=columns))
+    return (_tokenized(text, tokenize) for text in read_columns(path))
 
 
 def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel
 
@@ -22,23 +21,20 @@ from elmokit.tasks.formats.reading import (
     read_records,
 )
 
-ConlluColumn = Literal["lemma", "upos", "xpos", "deprel"]
-
 UPOS_TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN",
     "PUNCT", "SCONJ", "SYM", "VERB", "X",
 )  # fmt: skip
 """The universal part-of-speech tags."""
 
-_WORD = 1
-_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
+_WORD, _LEMMA, _UPOS, _XPOS = 1, 2, 3, 4
 _NUM_COLUMNS = 10
 _OTHER_ID = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")  # 3-4 and 8.1
 
 
-def read_conllu(path: StrPath, *, column: ConlluColumn = "upos") -> Iterator[TaggedSentence]:
-    """Yield the sentences of a CoNLL-U file, with one column as tags."""
-    return _read(path, lambda row: [(row.fields[_WORD], _tag(row, column))])
+def read_conllu(path: StrPath) -> Iterator[TaggedSentence]:
+    """Yield the sentences of a CoNLL-U file with universal tags."""
+    return _read(path, lambda row: [(row.fields[_WORD], _tag(row))])
 
 
 def read_morphemes(path: StrPath) -> Iterator[TaggedSentence]:
@@ -84,18 +80,17 @@ def _words(block: list[Row]) -> list[Row]:
     return rows
 
 
-def _tag(row: Row, column: ConlluColumn) -> str:
-    tag = row.fields[_COLUMNS[column]]
-    # An underscore means "none", but it can also be a lemma.
-    is_missing = not tag or (tag == "_" and column != "lemma")
-    if is_missing or (column == "upos" and tag not in UPOS_TAGS):
-        allowed = f"; allowed: {', '.join(UPOS_TAGS)}" if column == "upos" else ""
-        raise row.location.error(f"{shown(tag)} is no tag of the column {column!r}{allowed}.")
+def _tag(row: Row) -> str:
+    tag = row.fields[_UPOS]
+    if tag not in UPOS_TAGS:
+        raise row.location.error(
+            f"{shown(tag)} is no tag of the column 'upos'; allowed: {', '.join(UPOS_TAGS)}."
+        )
     return tag
 
 
 def _morphemes(row: Row) -> list[tuple[str, str]]:
-    word, joined, joined_tags = (row.fields[at] for at in (_WORD, 2, 4))
+    word, joined, joined_tags = (row.fields[at] for at in (_WORD, _LEMMA, _XPOS))
     tags = [joined_tags] if joined_tags == "+" else joined_tags.split("+")
     morphemes = joined.split("+")
     if joined == "+":  # a word by itself, whose tag may be incomplete: "+SW"

@@ -15,7 +15,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmokit.errors import FormatError, InputError, Location, check_ranges, counted, shown
+from elmokit.errors import FormatError, InputError, Location, counted, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
@@ -25,18 +25,19 @@ log = logging.getLogger(__name__)
 
 _SPLIT_NAMES = {"train": ("training",), "dev": ("val", "valid", "validation")}
 MAX_SKIPPED_SHARE = 0.05  # of the examples of a file; more is an error
-_HARMLESS = ("no_gold_label", "unanswerable")  # reasons that the authors of the data intended
+_HARMLESS = ("no_gold_label", "unanswerable", "no_word_at_the_answer")
+"""Reasons that the authors of the data intended, or that are the tokenizer's."""
 
 Example = TypeVar("Example")
 
 
 @dataclass
 class ExampleReport:
-    """What was read, skipped and repaired in a file, by reason; filled while it is read."""
+    """What was read, skipped and noted in a file, by reason; filled while it is read."""
 
     examples: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    repaired: Counter[str] = field(default_factory=Counter)
+    noted: Counter[str] = field(default_factory=Counter)
     first_skips: dict[str, Location] = field(default_factory=dict)
 
     def skip(self, reason: str, location: Location) -> None:
@@ -44,13 +45,13 @@ class ExampleReport:
         self.first_skips.setdefault(reason, location)
 
     def describe(self) -> str:
-        """List the skipped and repaired examples by reason, most frequent first."""
+        """List the skipped and noted examples by reason, most frequent first."""
         skipped = [
             f"{reason}: {count} (first: {self.first_skips[reason]})"
             for reason, count in self.skipped.most_common()
         ]
-        repaired = [f"{reason}: {count}" for reason, count in (+self.repaired).most_common()]
-        parts = (("skipped", skipped), ("repaired", repaired))
+        noted = [f"{reason}: {count}" for reason, count in (+self.noted).most_common()]
+        parts = (("skipped", skipped), ("noted", noted))
         return "; ".join(f"{name}: {', '.join(items)}" for name, items in parts if items)
 
 
@@ -74,17 +75,6 @@ def read_examples(
         raise FormatError(f"{file}: no example in the file ({reason}). Give a file with examples.")
     if described:
         log.warning("%s: not all examples are as they should be: %s", file, described)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """The columns of a file with a word and its tag in each row, counted from 1."""
-
-    word: int = 1
-    tag: int | None = None  # none: the last one
-
-    def __post_init__(self) -> None:
-        check_ranges(self, word=(1, 1_000), tag=(1, 1_000))
 
 
 def find_split(data: Path, split: str, suffixes: Sequence[str] = ()) -> Path:

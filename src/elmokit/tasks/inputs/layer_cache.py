@@ -1,6 +1,6 @@
 """A frozen biLM's layers of a data set, computed once by an `Embedder` and kept on disk.
 
-They are in half precision and memory-mapped. Above `size_limit` the entries whose last use is
+They are in half precision and memory-mapped. Above `LIMIT_BYTES` the entries whose last use is
 longest ago are removed.
 """
 
@@ -16,26 +16,17 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
-from elmokit.files.temporary import (
-    cache_dir,
-    cache_entries,
-    make_directory,
-    remove_entry,
-    scratch_directory,
-    temporary_directory,
-)
+from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
 
 log = logging.getLogger(__name__)
 
 Sentence = tuple[str, ...]  # words
 OnLayers = Callable[[int, int], None]  # called with the number of sentences done and in total
 _VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
-LIMIT_VARIABLE = "ELMOKIT_LAYER_CACHE_GB"
-"""Environment variable: the most that a layer cache holds."""
-DEFAULT_LIMIT_GB = 10
+LIMIT_BYTES = 10**10
+"""The most that a layer cache holds."""
 ENTRY_PATTERN = "[0-9a-f]{24}"
 
 
@@ -54,18 +45,6 @@ class SentenceLayers:
         return self._values[self._starts[index] : self._starts[index + 1]]
 
 
-def size_limit() -> int:
-    """Return the bytes that a layer cache may hold; raise `InputError` if the setting is wrong."""
-    text = os.environ.get(LIMIT_VARIABLE, str(DEFAULT_LIMIT_GB))
-    with suppress(ValueError, OverflowError):
-        limit = int(float(text) * 1e9)
-        if limit >= 0:
-            return limit
-    raise InputError(
-        f"{LIMIT_VARIABLE} must be a number of gigabytes, such as 10 or 0.5, got {text!r}."
-    )
-
-
 def keep_layers(
     embedder: Embedder,
     sentences: Sequence[Sentence],
@@ -78,42 +57,20 @@ def keep_layers(
 
     The key covers everything that decides them: `Embedder.metadata` (model hash, precision,
     processor, state policy, version) and the words, in order. Several processes may ask for the
-    same at once. ``directory`` is the cache, by default the user's, or where nothing can be written
-    there, a temporary one of this process.
+    same at once. ``directory`` is the cache, by default the user's.
     """
-    if directory is None:
-        try:
-            directory = cache_dir("layers")
-            make_directory(directory)
-            with temporary_directory(directory, "trial"):
-                pass
-        except OSError as error:
-            log.warning(
-                "nothing can be written to the layer cache (%s): these layers are not kept. Set "
-                "XDG_CACHE_HOME to a directory of your own.", error,
-            )  # fmt: skip
-            with scratch_directory("elmokit-layers") as scratch:
-                return keep_layers(
-                    embedder, sentences, scratch, state=state, on_progress=on_progress
-                )
+    directory = cache_dir("layers") if directory is None else directory
     words = hashlib.sha256(b"".join(json.dumps(each).encode() for each in sentences)).hexdigest()
     metadata = {"format": 1, "embedder": embedder.metadata(state=state), "sentences": words}
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
-    entry, limit = directory / key, size_limit()
-    while True:
-        if is_new := not entry.exists():
-            _write(embedder, sentences, entry, metadata, state, on_progress)
-        with suppress(OSError):  # the entry of another user, or on a read-only file system
-            os.utime(entry)
-        try:
-            layers = SentenceLayers(entry)
-            break
-        except (FormatError, OSError):
-            # unless another process has just removed the entry to make room, it is damaged
-            if entry.exists():
-                raise
+    entry = directory / key
+    if is_new := not entry.exists():
+        _write(embedder, sentences, entry, metadata, state, on_progress)
+    with suppress(OSError):  # the entry of another user, or on a read-only file system
+        os.utime(entry)
+    layers = SentenceLayers(entry)
     if is_new:
-        _shrink(entry, limit)
+        _shrink(entry)
     return layers
 
 
@@ -147,12 +104,12 @@ def _write(
         (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
 
 
-def _shrink(newest: Path, limit: int) -> None:
+def _shrink(newest: Path) -> None:
     """Remove the oldest entries of a cache until the rest fits; the newest stays in any case."""
     entries = cache_entries(newest.parent, ENTRY_PATTERN)  # oldest use first
     total = sum(entry.num_bytes for entry in entries)
     for entry in entries:
-        if total > limit and entry.path != newest:
+        if total > LIMIT_BYTES and entry.path != newest:
             remove_entry(entry)
-            log.info("%s is removed: %s is %g GB", entry.path, LIMIT_VARIABLE, limit / 1e9)
+            log.info("%s is removed to make room", entry.path)
             total -= entry.num_bytes

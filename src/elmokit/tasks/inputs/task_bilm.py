@@ -1,4 +1,4 @@
-"""What a task reads of a biLM: layers, tokenizer, character rows; or the biLM, to fine-tune it."""
+"""What a task reads of a biLM: layers, tokenizer, character rows."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
 from elmokit.inference.precision import import_torch
 from elmokit.inference.results import StartState
 from elmokit.tasks.inputs.layer_cache import OnLayers, Sentence, SentenceLayers, keep_layers
@@ -37,8 +37,6 @@ class BiLMReference:
     path: str  # model directory, or the name of a bundled model
     model_hash: str  # `PretrainedBiLM.model_hash`, of the weights as they were read
     precision: str = "fp32"  # arithmetic of its layers
-    finetuned: bool = False
-    """Whether it was trained with the task, and its weights are saved with the run."""
     tokenizer: TokenizerConfig | None = None
     """This and ``char_vocab`` are what conditions that need no biLM read of it; none: unknown."""
     char_vocab: CharVocabConfig | None = None
@@ -58,7 +56,6 @@ class TaskBiLM:
     char_vocab: CharVocab
     dim: int = 0  # width of the layers, 2D; 0 without a biLM
     embedder: Embedder | None = None
-    module: Any = None  # the `PretrainedBiLM` that is trained with the task, if any
     state: StartState = "reset"
     reference: BiLMReference | None = None
     cache_dir: Path | None = None
@@ -66,8 +63,7 @@ class TaskBiLM:
 
     @property
     def num_layers(self) -> int:
-        bilm = self.embedder or self.module
-        return 0 if bilm is None else bilm.num_layers
+        return 0 if self.embedder is None else self.embedder.num_layers
 
     @classmethod
     def open(
@@ -76,19 +72,11 @@ class TaskBiLM:
         model: str | None,
         *,
         precision: str = "fp32",
-        finetune: bool = False,
         device: str = "cpu",
         cache_dir: Path | None = None,
         on_layers: OnLayers | None = None,
     ) -> "TaskBiLM":
         """Load what the condition needs; by default of the English model in the package."""
-        is_plain = precision == "fp32" and settings.state == "reset"
-        if finetune and not (settings.has_layers and is_plain):
-            raise InputError(
-                "With train.finetune_bilm=true a biLM is read, in fp32 and every sentence from a "
-                f"zero state, got embeddings={settings.embeddings!r}, {precision} and "
-                f"inputs.state={settings.state!r}."
-            )
         if precision != "fp32" and not settings.has_layers:
             log.warning("precision %s has no effect: no biLM is read", precision)
         if model is None and not settings.sources.needs_bilm:
@@ -98,26 +86,24 @@ class TaskBiLM:
         path = find_model(model)
         loaded: Any = None
         config, embedder = read_config(path), None
-        if finetune or settings.embeddings == "random":
+        if settings.embeddings == "random":
             torch = import_torch()
             loaded = import_module("elmokit.weights.model_dir").load_model(path)
-            if settings.embeddings == "random":
-                loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
-        if settings.has_layers and not finetune:
+            loaded.reset_parameters(torch.Generator().manual_seed(RANDOM_SEED))
+        if settings.has_layers:
             embedder = Embedder.load(loaded or path, device=device, precision=precision)
             model_hash = embedder.metadata()["model_hash"]
         else:
-            model_hash = (loaded or read_bilm(path)).model_hash()
+            model_hash = read_bilm(path).model_hash()
         char_vocab = config.bilm.char_vocab
         reference = BiLMReference(
             path=lasting_name(path), model_hash=model_hash, precision=precision,
-            finetuned=finetune, tokenizer=config.tokenizer, char_vocab=char_vocab,
+            tokenizer=config.tokenizer, char_vocab=char_vocab,
         )  # fmt: skip
         tokenizer = build_tokenizer(config.tokenizer)
         return cls(
             NormalizingTokenizer(tokenizer, char_vocab.normalization), CharVocab(char_vocab),
-            dim=2 * config.bilm.lstm.projection_dim, embedder=embedder,
-            module=loaded.encoder() if finetune else None, state=settings.state,
+            dim=2 * config.bilm.lstm.projection_dim, embedder=embedder, state=settings.state,
             reference=reference, cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
 

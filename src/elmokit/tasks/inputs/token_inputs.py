@@ -14,7 +14,6 @@ from elmokit.shapes import Float, Int
 from elmokit.tasks.inputs.settings import CHARACTER_CNN, InputSettings, MixPosition
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.weights.model_dir import PretrainedBiLM
 
 GROUP_SIZE = 256  # words of similar length whose characters are convolved together
 ROW_BLOCKS = (8, 32, GROUP_SIZE)
@@ -145,7 +144,7 @@ class TokenInputs(nn.Module):
 
     ``mixes`` has one mixture for each of `InputSettings.mix_positions`, unless static vectors are
     in their place. ``settings`` are complete; ``num_layers`` is L, 0 without a biLM, ``layers_dim``
-    2D. A ``bilm`` is trained and saved with the model, and gives the layers of each batch.
+    2D.
 
     Shape: `TokenBatch` -> (B, W, X), 0 at padded positions.
     Source: Peters et al. 2018, section 3.3: [x; ELMo].
@@ -159,10 +158,9 @@ class TokenInputs(nn.Module):
         num_layers: int,
         layers_dim: int,
         static: StaticVectors | None,
-        bilm: PretrainedBiLM | None = None,
     ) -> None:
         super().__init__()
-        self.settings, self.char_vocab, self.vectors, self.bilm = settings, char_vocab, static, bilm
+        self.settings, self.char_vocab, self.vectors = settings, char_vocab, static
         self.characters = self.static = self.mixes = None
         self.output_dim = 0
         if static is not None:
@@ -208,10 +206,7 @@ class TokenInputs(nn.Module):
         longest = max(lengths, default=0)
         mask = torch.arange(longest) < torch.tensor(lengths).unsqueeze(1)
         padded = None
-        if self.bilm is not None:  # every sentence from a zero state
-            with_boundaries = self.bilm(self.bilm.encode(sentences).to(device)).layers
-            padded = with_boundaries[:, :, 1:-1] * mask.to(device).unsqueeze(2)
-        elif layers is not None:
+        if layers is not None:
             num_layers, dim = layers[0].shape[1:]
             values = np.zeros((num_layers, len(layers), longest, dim), dtype=np.float32)
             for row, sentence in enumerate(layers):

@@ -24,7 +24,6 @@ from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.runs.run_dir import TaskRunConfig
 from elmokit.tasks.task import Labels, Task
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.weights.arrays import Storage, round_all
 
 FORGET_BIAS = 1.0  # fresh bias of an LSTM's forget gate, so that memory is kept at first
 
@@ -214,18 +213,9 @@ class TaskModel(nn.Module, ABC):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    @property
-    def num_parameters(self) -> int:
-        """How many parameters are trained."""
-        return sum(p.numel() for p in self.parameters() if p.requires_grad)
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all parameters; on the CPU they share memory."""
         return {name: tensor.cpu().numpy() for name, tensor in self.state_dict().items()}
-
-    def round_to(self, dtype: Storage) -> None:
-        """Round all parameters to numbers that ``dtype`` holds exactly; see `round_all`."""
-        self.load_arrays(round_all(self.arrays(), dtype))
 
     def load_arrays(self, arrays: Mapping[str, np.ndarray]) -> None:
         self.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
@@ -242,7 +232,7 @@ def build_network(
     use_one_thread_after_a_fork()
     token_inputs = TokenInputs(
         config.inputs, bilm.char_vocab, num_layers=bilm.num_layers, layers_dim=bilm.dim,
-        static=static, bilm=bilm.module,
+        static=static,
     )  # fmt: skip
     module, _, name = task.network.partition(".")
     network = getattr(import_module(f"elmokit.tasks.networks.{module}"), name)

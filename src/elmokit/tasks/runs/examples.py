@@ -3,7 +3,6 @@
 The network is a `TaskModel` or a `FrozenTagger`: it makes batches of sentences and answers them.
 """
 
-import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,17 +14,12 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.task_bilm import LayersOf
-from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Labels, Task, TaskScore, warn_once
 
-log = logging.getLogger(__name__)
-
-LOWERCASE_SHARE = "train.lowercase_share"  # the setting, for messages
 BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
 PREDICTION_WORDS = 4000
 """Most padded words in a batch in prediction, and in any batch of a document's sentences."""
-OnScored = Callable[[int, int], None]  # called with the number of examples done and in total
 
 
 class Examples:
@@ -71,22 +65,6 @@ def choose_examples(
     return indices[: max(1, round(share * len(indices)))]
 
 
-def lowercase_copies(
-    task: Task[Any], training: Sequence[Any], *, share: float, seed: int
-) -> list[Any]:
-    """Return copies of a share of the training examples in lower case, if that changes them."""
-    if not share:
-        return []
-    task = check_tags_words(task, wanted=LOWERCASE_SHARE)
-    count = min(len(training), max(1, round(share * len(training))))
-    drawn = random.Random(seed).sample(range(len(training)), count)
-    copies = ((training[index], task.lowercased(training[index])) for index in sorted(drawn))
-    changed = [lower for given, lower in copies if lower.tokens != given.tokens]
-    if not changed:
-        log.warning("%s has no effect: the sentences are in lower case already", LOWERCASE_SHARE)
-    return changed
-
-
 def training_batches(
     training: Examples, indices: Sequence[int], size: int, *, seed: str
 ) -> list[list[int]]:
@@ -117,32 +95,22 @@ def _packed(items: Iterable[Any], length: Callable[[Any], int]) -> Iterator[list
         yield batch
 
 
-def predict(
-    model: Any,
-    examples: Examples,
-    on_scored: OnScored = lambda done, total: None,
-    *,
-    with_probs: bool = False,
-) -> list[Any]:
+def predict(model: Any, examples: Examples, *, with_probs: bool = False) -> list[Any]:
     """Return the answer for each example, in order; with probabilities pairs of both."""
     answers: dict[int, Any] = {}
-    on_scored(0, len(examples))
     # Sorted by length, to reduce padding.
     order = sorted(range(len(examples)), key=examples.length)
     for batch in _packed(order, examples.length):
         part = [examples.examples[index] for index in batch]
         batches = examples.batches(model, part)
         answers.update(zip(batch, model.answer(batches, part, with_probs=with_probs), strict=True))
-        on_scored(len(answers), len(examples))
     return [answers[index] for index in range(len(examples))]
 
 
-def score_model(
-    model: Any, examples: Examples, on_scored: OnScored = lambda done, total: None
-) -> TaskScore:
+def score_model(model: Any, examples: Examples) -> TaskScore:
     """Score the predictions for examples with gold answers; note their sampling units."""
     task = examples.task
-    answers = zip(examples.examples, predict(model, examples, on_scored), strict=True)
+    answers = zip(examples.examples, predict(model, examples), strict=True)
     gold = [task.gold(example) for example in examples.examples]
     score = task.score(gold, [task.in_units_of_gold(*pair) for pair in answers])
     return replace(score, sampling_units=task.number_sampling_units(examples.examples))

@@ -1,7 +1,6 @@
 """`TaskRun`: a trained task, loaded from its directory."""
 
 import logging
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.sources import damage
 from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
-from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm
@@ -31,17 +29,12 @@ from elmokit.tasks.runs.run_dir import (
     read_metadata,
     read_static,
     read_weights,
-    run_card,
-    save_run,
 )
-from elmokit.tasks.tag_search import agreeing
-from elmokit.tasks.tagging import check_tags_words
 from elmokit.tasks.task import Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
-from elmokit.weights.arrays import Storage
 from elmokit.weights.card import adding_version_hint, result_metadata
 from elmokit.weights.locate import TASK_RUNS
 
@@ -72,16 +65,9 @@ class TaskRun:
     ) -> None:
         self.task, self._network, self.labels, self._bilm = task, network, labels, bilm
         self.metadata: dict[str, Any] = metadata
-        """The contents of ``task.json``; its table ``card`` is for `card`."""
+        """The contents of ``task.json``."""
         keeps_all = metadata.get(KEEPS_VECTORS, False)
         self._later_words = None if vectors is None or keeps_all else LaterWords(vectors)
-
-    def __repr__(self) -> str:
-        bilm, reads = self._bilm.reference, "no biLM"
-        if bilm is not None:
-            reads = f"{self._network.settings.embeddings} of {bilm.path}, {bilm.precision}"
-        tokenizer = self._bilm.tokenizer.name
-        return f"TaskRun({self.task.name}: {len(self.labels)} labels, {reads}, {tokenizer})"
 
     @classmethod
     def load(
@@ -94,7 +80,7 @@ class TaskRun:
         device: str = "auto",
         cache_dir: str | PathLike[str] | None = None,
     ) -> "TaskRun":
-        """Load a run that `train_task` or `save` wrote, or a packaged one.
+        """Load a run that `train_task` wrote, or a packaged one.
 
         Args:
             run_dir: Its path, or the name of a packaged run, such as ``ner-ko``.
@@ -118,7 +104,7 @@ class TaskRun:
         reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
         with adding_version_hint(metadata.get("elmokit_version", "")):
             config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-            task = find_task(config.task).in_units(config.units, config.columns)
+            task = find_task(config.task).in_units(config.units)
             config = replace(config, inputs=input_settings_of(metadata, run_dir))
         if vectors is not None and metadata.get(KEEPS_VECTORS):
             log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
@@ -128,8 +114,8 @@ class TaskRun:
         device = find_device(device)
         bilm = reopen_bilm(
             metadata["bilm"] and from_dict(BiLMReference, metadata["bilm"]), model, run_dir,
-            config.inputs, precision=precision, finetune=config.train.finetune_bilm,
-            device=device, cache_dir=None if cache_dir is None else Path(cache_dir),
+            config.inputs, precision=precision, device=device,
+            cache_dir=None if cache_dir is None else Path(cache_dir),
         )  # fmt: skip
         labels, hidden_dims = metadata["labels"], config.hidden_dims
         arrays = read_weights(run_dir, sha256=metadata.get("weights_sha256"))
@@ -167,96 +153,40 @@ class TaskRun:
             "vectors_sha256": None if vectors is None else vectors["sha256"],
         }
 
-    def card(self) -> str:
-        """Return the card of the run as Markdown; bytes of names that are not UTF-8 are escaped."""
-        return self._card(self.metadata)
-
-    def _card(self, metadata: dict[str, Any]) -> str:
-        card = run_card(metadata, self._bilm.tokenizer, self._network.num_parameters)
-        return card.encode("utf-8", "backslashreplace").decode("utf-8")
-
     @property
     def reads_vectors(self) -> bool:
         """Whether the run reads static vectors."""
         return self._network.static is not None
 
-    def keep_vectors(self, *, most: int | None = None) -> None:
-        """Read every static vector of the run's file, so that a saved copy needs it no longer.
+    def keep_vectors(self) -> None:
+        """Read every static vector of the run's file, so that new words need the file no longer.
 
-        Without this, a run holds the vectors of its training and dev words and looks up others in
-        the file. Of a fastText model only the listed words are kept, with a warning: it would make
-        vectors of others, too. Call it before `round_to`, which also rounds what it read.
-
-        Args:
-            most: Keep no more than these: first those of the training and dev words, in the order
-                of the file. Others become unknown.
+        Of a fastText model only the listed words are kept, with a warning: it would make vectors of
+        others, too.
 
         Raises:
-            InputError: if the run reads no static vectors.
             FileNotFoundError: if the file is gone.
             FormatError: if it is damaged, or not the file that the run was trained with.
         """
-        if not self.reads_vectors:
-            raise InputError("This run reads no static vectors: there is nothing to keep.")
         with _vectors_lock:
             if self._later_words is not None:
                 every = self._later_words.read_all()
                 self._network.set_static(self._network.static.extended(every))
                 self._later_words = None
-            if most is not None:
-                self._network.set_static(self._network.static.first(most))
-            self.metadata = self.metadata | {KEEPS_VECTORS: True}
 
-    def round_to(self, dtype: Storage) -> None:
-        """Round all parameters in place to numbers that ``dtype`` holds exactly.
-
-        Raises:
-            ValueError: if a parameter is too large or not finite; names it.
-        """
-        self._network.round_to(dtype)
-
-    def save(self, directory: str | PathLike[str], *, dtype: Storage = "float32") -> None:
-        """Write the run with its card, without its biLM and its checkpoints.
-
-        ``float16`` halves the file, ``int8`` quarters it; call `round_to` first, so that nothing is
-        lost in saving. It replaces an older saved run.
-
-        Raises:
-            FileExistsError: if ``directory`` exists and holds anything but a saved run.
-            ValueError: if ``dtype`` cannot hold a parameter exactly.
-        """
-        target = Path(os.path.expanduser(directory)).resolve()
-        metadata = self.metadata | {"weights": dtype}
-        card, network = self._card(metadata), self._network
-        save_run(target, metadata, network.arrays(), network.static, card, dtype)
-        self.metadata = metadata
-
-    def evaluate(
-        self,
-        path: str | PathLike[str],
-        *,
-        lowercase: bool = False,
-        columns: Columns | None = None,
-    ) -> TaskScore:
+    def evaluate(self, path: str | PathLike[str]) -> TaskScore:
         """Score the predictions for a file with gold answers.
 
         Args:
             path: In the task's format.
-            lowercase: Whether its words are read in lower case: a test of tasks that tag words.
-            columns: Of its words and tags, if they are not those of the training data.
 
         Raises:
             FileNotFoundError: if there is no such file.
             FormatError: if it is damaged.
-            InputError: if it has none of the labels that the model gives; if ``lowercase`` is asked
-                of a task that does not tag words.
+            InputError: if it has none of the labels that the model gives.
         """
         path = Path(path)
-        task = self.task if columns is None else self.task.in_units(self.task.units, columns)
-        examples = task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
-        if lowercase:
-            tagging = check_tags_words(self.task, wanted="`lowercase`")
-            examples = [tagging.lowercased(example) for example in examples]
+        examples = self.task.read(path, training=False, tokenize=self._bilm.tokenizer.tokenize)
         check_labels(path, self.task, self.labels, examples)
         self._look_up(examples)
         held = Examples(self.task, examples, self._bilm.layers_of(kept=True))
@@ -268,10 +198,9 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
-        by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, by_document, with_probs=True)
+        answers = self._predict(texts, tokenizer, names, with_probs=True)
         return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
@@ -280,7 +209,6 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
-        by_document: bool = False,
     ) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text.
 
@@ -292,29 +220,24 @@ class TaskRun:
                 sentences.
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
             names: Of the texts, for error messages; none: ``Text 1`` and so on.
-            by_document: Give a name one type throughout a document, and find it wherever it is
-                (`elmokit.tasks.tag_search`). For ``ner``; an empty text ends a document.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor
                 list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
-                its name; for ``by_document`` with a task other than ``ner``.
+                its name.
         """
-        return self._predict(texts, tokenizer, names, by_document, with_probs=False)
+        return self._predict(texts, tokenizer, names, with_probs=False)
 
     def _predict(
         self,
         texts: Iterable[str | Sequence[Any]],
         tokenizer: str | None,
         names: Iterable[str] | None,
-        by_document: bool,
         *,
         with_probs: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
-        if by_document and self.task.name != "ner":
-            raise InputError(f"by_document is for models of the task ner, not {self.task.name}.")
         own = self._bilm.tokenizer
         if tokenizer is not None:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
@@ -322,8 +245,7 @@ class TaskRun:
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
         known_names = map("Text {}".format, count(1)) if names is None else names
         named = zip(known_names, texts, strict=names is not None)
-        answers = self._predictions(named, own, with_probs=with_probs)
-        return agreeing(answers, with_probs=with_probs) if by_document else answers
+        return self._predictions(named, own, with_probs=with_probs)
 
     def _predictions(
         self, named: Iterator[tuple[str, Any]], tokenizer: Tokenizer, *, with_probs: bool

@@ -12,7 +12,7 @@ import torch
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.sources import existing_file, file_sha256
-from elmokit.inference.precision import find_device, has_quick_bf16, pick_device
+from elmokit.inference.precision import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, MetricsLog, StopRequest, open_job, stop_requests
 from elmokit.tasks.inputs.layer_cache import OnLayers
@@ -20,29 +20,19 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import build_network
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.examples import (
-    LOWERCASE_SHARE,
-    Examples,
-    check_labels,
-    choose_examples,
-    lowercase_copies,
-    score_model,
-)
-from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, run_card, write_best
+from elmokit.tasks.runs.examples import Examples, check_labels, choose_examples
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, TaskRunConfig, write_best
 from elmokit.tasks.runs.training import EpochReport, OnStep, TaskStep, TaskTraining
-from elmokit.tasks.tagging import check_tags_words
-from elmokit.tasks.task import TaskScore, warn_of_units
+from elmokit.tasks.task import warn_of_split_words
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
-from elmokit.training.schedules import Limits
-from elmokit.vectors.vector_files import VectorsReference, read_vectors, read_vectors_of
+from elmokit.vectors.vector_files import VectorsReference, read_vectors_of
 from elmokit.version import __version__
 from elmokit.weights.arrays import check_name
 
 log = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 120.0
-"""Longest time between two checkpoints; there is one after each epoch, and before the first score,
-too."""
+"""Longest time between two checkpoints; there is one at the start and after each epoch, too."""
 SCALED_BY = 32  # training examples that decide the initial γ; documents: one
 
 OnEpoch = Callable[[EpochReport], None]
@@ -56,10 +46,6 @@ class TaskResult:
     best: EpochReport
     num_epochs: int
     seconds: float  # training and scoring the dev set, without computing kept layers
-    is_complete: bool = True
-    """False if ``minutes`` ended it before ``train.epochs`` and patience did."""
-    test: TaskScore | None = None
-    """Of the best epoch on the test set, if one was given and the training is complete."""
     resumed_seconds: float = 0.0  # part of `seconds`, before the training was last resumed
 
 
@@ -72,18 +58,16 @@ def train_task(
     model: str | None = None,
     precision: str = "fp32",
     vectors: Path | None = None,
-    test_path: Path | None = None,
     device: str = "auto",
     cache_dir: Path | None = None,
     resume: bool = False,
-    minutes: float | None = None,
     save_on_signals: bool = False,
     keep_static: bool = True,
     on_epoch: OnEpoch = lambda report: None,
     on_step: OnStep = lambda step: None,
     on_layers: OnLayers | None = None,
 ) -> TaskResult:
-    """Train a task model on the layers of a frozen biLM, or with ``train.finetune_bilm`` both.
+    """Train a task model on the layers of a frozen biLM.
 
     After every epoch ``run_dir`` has the best model so far, and a checkpoint. In fp32 on the CPU, a
     resumed run has bit for bit the scores of one that was never stopped.
@@ -94,19 +78,16 @@ def train_task(
         dev_path: For early stopping.
         run_dir: A new directory, or one to resume.
         model: Directory or name of the biLM; none: the English one in the package.
-        precision: Of the biLM; ``auto`` is bf16 for a frozen one on a CPU that is faster in it.
+        precision: Of the biLM.
         vectors: File of static word vectors; required by the ``static…`` conditions.
-        test_path: Scored once, with the best epoch, when the training is complete; not part of the
-            run, so a resumed one may be given another.
         device: Of the task model and the biLM; ``auto`` is CUDA if available.
         cache_dir: Where layers are kept.
         resume: Go on if ``run_dir`` holds this training.
-        minutes: Limit of training and scoring, over all parts of a resumed run.
         save_on_signals: On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint.
         keep_static: False leaves the static vectors out of ``run_dir``; they are then read from
             ``vectors`` whenever the run is used.
         on_epoch: Called after each epoch.
-        on_step: Called after each update, and while the dev set is scored.
+        on_step: Called after each update.
         on_layers: Called while layers are computed, with the number of sentences done and in total.
 
     Raises:
@@ -116,36 +97,19 @@ def train_task(
         Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
-    Limits(minutes=minutes)
     check_name(run_dir)
-    if precision == "auto":
-        may_round = config.inputs.has_layers and not config.train.finetune_bilm
-        is_quick = may_round and has_quick_bf16(find_device(device))
-        precision = "bf16" if is_quick else "fp32"
-        log.info("the biLM computes in %s", precision)
     prepared = PreparedTask(
-        config, train_path, dev_path, test_path, vectors, model=model, precision=precision,
-        device=device, cache_dir=cache_dir, on_layers=on_layers,
+        config, train_path, dev_path, vectors, model=model, precision=precision, device=device,
+        cache_dir=cache_dir, on_layers=on_layers, keep_static=keep_static,
     )  # fmt: skip
     identity = Identity(prepared.config, prepared.identity())
     with open_job(run_dir, "train", identity, resume=resume, result_name=CONFIG_FILE) as job:
         job.begin()
-        seconds = None if minutes is None else 60 * minutes
-        training = prepared.build_training(seconds=seconds, checkpoint=load_checkpoint(job.pieces))
+        training = prepared.build_training(load_checkpoint(job.pieces))
         resumed_seconds = training.state.progress.seconds
         with stop_requests(save_on_signals) as stop:
-            best = _run(training, prepared, job, stop, keep_static, on_step, on_epoch)
-    num_epochs = training.state.epoch + bool(training.state.losses)
-    if best.dev.value == 0:
-        log.warning(
-            "%s on %s is 0 after every epoch (%d): no gold answer was found. If the file has any, "
-            "train for more epochs, on more examples, or with another train.learning_rate.",
-            best.dev.metric, dev_path, num_epochs,
-        )  # fmt: skip
-    return TaskResult(
-        run_dir, best, num_epochs, training.seconds, training.is_complete,
-        prepared.score_test() if training.is_complete else None, resumed_seconds,
-    )  # fmt: skip
+            best = _run(training, prepared, job, stop, on_step, on_epoch)
+    return TaskResult(run_dir, best, training.state.epoch, training.seconds, resumed_seconds)
 
 
 def _run(
@@ -153,13 +117,13 @@ def _run(
     prepared: "PreparedTask",
     job: Job,
     stop: StopRequest,
-    keep_static: bool,
     on_step: OnStep,
     on_epoch: OnEpoch,
 ) -> EpochReport:
     """Train to the end with the best model, the log and checkpoints on disk; return the best."""
     saved_at = time.monotonic()
-    run_log = MetricsLog(job.directory, resume_step=training.state.scored_step)
+    scored_step = training.state.epoch * training.num_batches
+    run_log = MetricsLog(job.directory, resume_step=scored_step)
 
     def save() -> None:
         nonlocal saved_at
@@ -174,18 +138,18 @@ def _run(
 
     def after_step(step: TaskStep) -> None:
         on_step(step)
-        # The first one before any model is written, which could not be resumed without it.
-        is_first = step.stage == "scoring dev" and training.saved_step == 0
-        if is_first or time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
+        if time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
             save()
         stop_if_asked(step.epoch)
 
+    if training.state.progress.step == 0:
+        save()  # before any model is written, which could not be resumed without it
     if training.state.best is not None:
         # On disk may be the model of an epoch after the checkpoint, which is now made again.
-        prepared.write_model(training, job.directory, keep_static=keep_static)
+        prepared.write_model(training, job.directory)
     for report in training.run(after_step):
         if report.is_best:
-            prepared.write_model(training, job.directory, keep_static=keep_static)
+            prepared.write_model(training, job.directory)
         run_log.write({
             "epoch": report.epoch, "step": training.state.progress.step, "loss": report.loss,
             "seconds": round(report.seconds, 2),
@@ -194,11 +158,7 @@ def _run(
         save()
         on_epoch(report)
         stop_if_asked(report.epoch)
-    if training.state.best is None:
-        raise InputError(
-            f"--minutes: the {training.budget.seconds:.2g} seconds were over before the first "
-            "update. Give more, such as --minutes 1."
-        )
+    assert training.state.best is not None  # there is an epoch
     return training.state.best
 
 
@@ -210,7 +170,6 @@ class PreparedTask:
         config: TaskRunConfig,
         train_path: Path,
         dev_path: Path,
-        test_path: Path | None,
         vectors_path: Path | None,
         *,
         model: str | None,
@@ -218,24 +177,23 @@ class PreparedTask:
         device: str,
         cache_dir: Path | None,
         on_layers: OnLayers | None,
+        keep_static: bool,
     ) -> None:
         for path in (train_path, dev_path):  # hashed after they are read
             existing_file(path, what="task data", is_read_twice=True)
-        self.train_path, self.dev_path, self.vectors_path = train_path, dev_path, vectors_path
+        self.train_path, self.dev_path, self.keep_static = train_path, dev_path, keep_static
         self.precision = precision
-        self.task = task = find_task(config.task).in_units(config.units, config.columns)
-        if config.train.lowercase_share:
-            check_tags_words(task, wanted=LOWERCASE_SHARE)
+        self.task = task = find_task(config.task).in_units(config.units)
         wanted, config = config.inputs, config.resolved(with_static=vectors_path is not None)
         self.config = config
         _check_inputs(wanted, config.inputs, vectors_path)
         torch_device = pick_device(device)
         log.info("the task model computes on %s", torch_device)
         self.bilm = TaskBiLM.open(
-            config.inputs, model, precision=precision, finetune=config.train.finetune_bilm,
-            device=str(torch_device), cache_dir=cache_dir, on_layers=on_layers,
+            config.inputs, model, precision=precision, device=str(torch_device),
+            cache_dir=cache_dir, on_layers=on_layers,
         )  # fmt: skip
-        self._read_examples(test_path)
+        self._read_examples()
         self.vectors = static = None
         if vectors_path is not None:
             self.vectors = VectorsReference.of(vectors_path)
@@ -245,9 +203,9 @@ class PreparedTask:
         self.network.reset_parameters(torch.Generator().manual_seed(config.train.seed))
         self.network.to(torch_device)
 
-    def _read_examples(self, test_path: Path | None) -> None:
+    def _read_examples(self) -> None:
         """Read all examples; refuse those of another task, and labels that teach nothing."""
-        task, settings = self.task, self.config.train
+        task = self.task
         tokenize = self.bilm.tokenizer.tokenize
         self.train = task.read(self.train_path, training=True, tokenize=tokenize)
         self.dev = task.read(self.dev_path, training=False, tokenize=tokenize)
@@ -257,9 +215,6 @@ class PreparedTask:
                     f"{path}: no example has a word; all texts are empty for the tokenizer. Is "
                     "this the right file?"
                 )
-        self.num_given = len(self.train)
-        share = settings.lowercase_share
-        self.train += lowercase_copies(task, self.train, share=share, seed=settings.seed)
         self.labels = task.labels(self.train)
         if task.labels_are_answers and len(self.labels) == 1:
             raise InputError(
@@ -267,15 +222,8 @@ class PreparedTask:
                 "nothing to learn."
             )
         check_labels(self.dev_path, task, self.labels, self.dev)
-        self.test = None
-        if test_path is not None:
-            self.test = task.read(test_path, training=False, tokenize=tokenize)
-            check_labels(test_path, task, self.labels, self.test)
-        warn_of_units(
-            self.train_path, task.words(self.train), task.units, self.bilm.tokenizer,
-            has_bilm=self.bilm.reference is not None,
-            option="--set units=morphemes" if "morphemes" in task.all_units else "",
-        )  # fmt: skip
+        if task.units == "words":
+            warn_of_split_words(self.train_path, task.words(self.train), self.bilm.tokenizer)
 
     def identity(self) -> dict[str, Any]:
         """Return what a resumed training cannot change, besides its settings."""
@@ -288,7 +236,7 @@ class PreparedTask:
             "bilm": None if bilm is None else bilm.what_is_read(is_needed=is_needed),
         }  # fmt: skip
 
-    def write_model(self, training: TaskTraining, run_dir: Path, *, keep_static: bool) -> None:
+    def write_model(self, training: TaskTraining, run_dir: Path) -> None:
         assert training.state.best is not None
         dev, bilm, vectors = training.state.best.dev, self.bilm.reference, self.vectors
         metadata = {
@@ -299,20 +247,17 @@ class PreparedTask:
             "vectors": None if vectors is None else to_dict(vectors),
             "data": {
                 "train": str(self.train_path), "dev": str(self.dev_path),
-                "examples": self.num_given,
+                "examples": len(self.train),
             },
             "dev": {"metric": dev.metric, "value": dev.value, **dev.details},
         }  # fmt: skip
         best = {name: tensor.cpu().numpy() for name, tensor in training.best_weights.items()}
         static = self.network.static  # of the words in training and dev set
-        if static is not None and not keep_static:
+        if static is not None and not self.keep_static:
             static = static.first(0)
-        card = run_card(metadata, self.bilm.tokenizer, self.network.num_parameters)
-        write_best(run_dir, metadata, self.network.arrays() | best, static, card)
+        write_best(run_dir, metadata, self.network.arrays() | best, static)
 
-    def build_training(
-        self, *, seconds: float | None, checkpoint: Checkpoint | None
-    ) -> TaskTraining:
+    def build_training(self, checkpoint: Checkpoint | None) -> TaskTraining:
         """Compute the layers of the examples, scale the mixtures, and return the training."""
         settings, task, examples = self.config.train, self.task, self.train
         layers_of = self.bilm.layers_of(kept=True)
@@ -324,18 +269,7 @@ class PreparedTask:
         self.network.inputs.set_scales(training.batches(self.network, first))
         return TaskTraining(
             self.network, training, Examples(task, self.dev, layers_of), settings,
-            order=[places[index] for index in chosen], seconds=seconds, checkpoint=checkpoint,
-        )  # fmt: skip
-
-    def score_test(self) -> TaskScore | None:
-        test, static = self.test, self.network.static
-        if test is None:
-            return None
-        if static is not None and self.vectors_path is not None:
-            later = read_vectors(self.vectors_path, only=set(self.task.words(test)))
-            self.network.set_static(static.extended(later))
-        return score_model(
-            self.network, Examples(self.task, test, self.bilm.layers_of(kept=True))
+            order=[places[index] for index in chosen], checkpoint=checkpoint,
         )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -34,7 +33,7 @@ SCHEDULES = {
 
 @dataclass(frozen=True)
 class EpochReport:
-    """Result of one pass over the training set; the last may be cut short by a limit of time."""
+    """Result of one pass over the training set."""
 
     epoch: int
     loss: float  # mean over the epoch's updates
@@ -45,13 +44,12 @@ class EpochReport:
 
 @dataclass(frozen=True)
 class TaskStep:
-    """Progress of a training: updates in all epochs with the loss, or dev examples of an epoch."""
+    """An update: its number, that of all epochs together, its epoch from 1, the loss before it."""
 
-    stage: Literal["training", "scoring dev"]
     done: int
     total: int
     epoch: int
-    loss: float | None = None
+    loss: float
 
 
 OnStep = Callable[[TaskStep], None]
@@ -64,11 +62,9 @@ class TrainingState:
     progress: Progress
     epoch: int  # finished epochs
     losses: list[float]  # of the updates in the unfinished epoch
-    scored_step: int  # last update that was scored on dev
     best: EpochReport | None
     """The epoch with the best score; after a resume, its ``dev.counts`` are not known."""
-    best_epoch_score: float | None  # of the whole epochs
-    since_best: int  # whole epochs since then
+    since_best: int  # epochs since then
 
 
 class TaskTraining:
@@ -86,17 +82,16 @@ class TaskTraining:
         config: TaskTrainConfig,
         *,
         order: list[int] | None = None,
-        seconds: float | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.model, self.training, self.dev, self.config = model, training, dev, config
         self.order = list(range(len(training))) if order is None else order
         self.batch_size = config.batch_size or training.task.default_batch_size
         self.num_batches = -(-len(self.order) // self.batch_size)
-        self.planned = Budget(steps=config.epochs * self.num_batches)
-        self.budget = replace(self.planned, seconds=seconds)
-        self.optimizer = _build_optimizer(model, config)
-        self.state = TrainingState(Progress(), 0, [], 0, None, None, 0)
+        self.budget = Budget(steps=config.epochs * self.num_batches)
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.Adam(parameters, fused=True)
+        self.state = TrainingState(Progress(), 0, [], None, 0)
         self.best_weights: dict[str, Tensor] = {}
         """What is trained, in the best epoch; empty before the first."""
         if checkpoint is not None:
@@ -135,17 +130,14 @@ class TaskTraining:
     def run(self, on_step: OnStep = lambda step: None) -> Iterator[EpochReport]:
         """Yield a report after each epoch; at the end the model has the weights of the best one.
 
-        Before every report and every call of ``on_step`` the training can be saved. When the time
-        is over, the unfinished epoch is scored, too.
+        At every report and every call of ``on_step`` the training can be saved.
         """
         cuda = [self.model.device] if self.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             while not self.is_complete:
                 try:
                     self._update(on_step)
-                    if self.state.progress.step == self.state.scored_step:  # no time left
-                        break
-                    report = self._score(on_step)
+                    report = self._score()
                 except FloatingPointError as error:
                     raise FloatingPointError(
                         f"{error} In epoch {self.state.epoch + 1}. Lower train.learning_rate or "
@@ -156,7 +148,7 @@ class TaskTraining:
         self.model.eval()
 
     def _update(self, on_step: OnStep) -> None:
-        """Make the updates that are left in this epoch, or for which there is time."""
+        """Make the updates that are left in this epoch."""
         self.model.train()
         state, config = self.state, self.config
         batches = training_batches(
@@ -164,7 +156,7 @@ class TaskTraining:
         )
         reports = train(
             self._objective, iter(batches[len(state.losses) :]), self.optimizer, carry=None,
-            budget=self.budget, planned=self.planned, schedule=SCHEDULES[config.schedule],
+            budget=self.budget, planned=self.budget, schedule=SCHEDULES[config.schedule],
             config=OptimizerConfig(
                 learning_rate=config.learning_rate, clip_norm=config.clip_norm
             ),
@@ -174,7 +166,7 @@ class TaskTraining:
         for report in reports:
             state.progress = report.progress
             state.losses.append(report.loss)
-            on_step(TaskStep("training", report.progress.step, total, epoch, report.loss))
+            on_step(TaskStep(report.progress.step, total, epoch, report.loss))
 
     def _objective(self, batch: list[int], carry: None, step: int) -> StepResult[None]:
         seed = derived_seed(self.config.seed, step)
@@ -185,34 +177,24 @@ class TaskTraining:
         loss = self.model.loss(self.training.batches(self.model, parts), parts)
         return StepResult(loss, {}, len(batch), carry)
 
-    def _score(self, on_step: OnStep) -> EpochReport:
-        """Score the dev set; count the epoch if it is complete."""
+    def _score(self) -> EpochReport:
+        """Score the dev set and count the epoch."""
         state, number = self.state, self.state.epoch + 1
-
-        def on_scored(done: int, total: int) -> None:
-            on_step(TaskStep("scoring dev", done, total, number))
-
         # Of the last update only the loss before it is known.
         weights = _trained(self.model)
         if not all(value.isfinite().all() for value in weights.values()):
             raise FloatingPointError("The weights are not finite.")
-        score = score_model(self.model, self.dev, on_scored)
+        score = score_model(self.model, self.dev)
         is_best = state.best is None or score.value > state.best.dev.value
         report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
         if is_best:
             state.best = report
             self.best_weights = {name: value.clone() for name, value in weights.items()}
-        state.scored_step = state.progress.step
-        # An epoch that a limit of time cut short does not count, neither for patience nor against
-        # it, so that a run in pieces ends where an uninterrupted one does.
-        if len(state.losses) == self.num_batches:
-            before = state.best_epoch_score
-            state.epoch, state.losses = number, []
-            state.best_epoch_score = score.value if before is None else max(before, score.value)
-            # Neither do epochs before the first score above 0: with little data, span taggers find
-            # nothing for a while.
-            is_better = before is None or score.value > before or state.best_epoch_score <= 0
-            state.since_best = 0 if is_better else state.since_best + 1
+        state.epoch, state.losses = number, []
+        # Epochs before the first score above 0 do not count against it: with little data, span
+        # taggers find nothing for a while.
+        is_better = is_best or state.best.dev.value <= 0
+        state.since_best = 0 if is_better else state.since_best + 1
         return report
 
 
@@ -220,14 +202,3 @@ def _trained(model: nn.Module) -> dict[str, Tensor]:
     """Return the state of a model without its frozen parameters, such as static vectors."""
     frozen = {name for name, value in model.named_parameters() if not value.requires_grad}
     return {name: value for name, value in model.state_dict().items() if name not in frozen}
-
-
-def _build_optimizer(model: TaskModel, config: TaskTrainConfig) -> torch.optim.Optimizer:
-    """Return Adam; a biLM that is trained is a group of its own, with its share of the rate."""
-    own, slow = [], []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (slow if name.startswith("inputs.bilm.") else own).append(parameter)
-    share = config.bilm_learning_rate / config.learning_rate
-    groups = [{"params": own}, {"params": slow, "rate_share": share}]
-    return torch.optim.Adam([group for group in groups if group["params"]], fused=True)

@@ -9,7 +9,6 @@ from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks.formats import conll
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import Columns
 from elmokit.tasks.tagging import NerTask
 
 from ....builders.task_files import document, row
@@ -71,15 +70,11 @@ NESTED = "{}Am O O\n{}See O O\n{}Anna B-PER O\n{}Rhein I-PER B-LOC\n\n{}Oslo B-L
 
 @pytest.mark.parametrize("separator", ["\t", " "])
 @pytest.mark.parametrize("indices", ["1 2 3 4 1 2", "0 1 2 3 0 1", "1-1 1-2 1-3 1-4 2-1 2-2"])
-def test_words_that_count_are_refused_and_can_be_named(write, indices, separator):
+def test_words_that_count_are_refused(write, indices, separator):
     text = NESTED.format(*(f"{index} " for index in indices.split()))
     path = write("# https://example.org [2009-10-17]\n" + text.replace(" ", separator))
-    with pytest.raises(FormatError, match=r"column 1 .*--columns word=2,tag=3"):
+    with pytest.raises(FormatError, match=r"column 1 .*cut -f 2,3"):
         list(read_columns(path))
-    for tag, first in ((3, ("O", "O", "B-PER", "I-PER")), (4, ("O", "O", "O", "B-LOC"))):
-        one, other = read_columns(path, columns=Columns(word=2, tag=tag))
-        assert (one.tokens, one.tags) == (("Am", "See", "Anna", "Rhein"), first)
-        assert other.tokens == ("Oslo", "ruht")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.formats.reading import read_records
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 
 from ....builders.squad_data import paragraph, squad_text
-from ....builders.task_files import FIRST, KEYS, KOBEST, PAIR, PAIRS, SENSES, WIC, document, row
+from ....builders.task_files import FIRST, KEYS, PAIR, PAIRS, SENSES, document, row
 
 PREDICATE = {"index": 1, "tags": ["B-ARG0", "B-V", "B-ARG1", "I-ARG1"]}
 QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
@@ -22,6 +22,10 @@ QUESTIONS = squad_text(paragraph("한강은 길다.", ("어디?", "한강")))
 
 def labels(path):
     return read_labeled_texts(path, str.split, **PAIRS)
+
+
+def questions(path):
+    return QaTask().read(path, training=True, tokenize=str.split)
 
 
 def roles(*, tokens=("Mina", "began", "her", "walk"), **change):
@@ -40,8 +44,8 @@ CASES = {
         ("a\tB-PER\nb\tI-O\n", "line 2: .*'I-O'"),
         ("a\nO\n", "line 1: .* 2 .* tab"),
         ("", "no example"),
-        ("1\tAnna\tAnna\tPROPN\tNNP\t_\t0\troot\t_\t_\n", "line 1: .*--columns"),  # CoNLL-U
-        ("word\ttag\nAnna\tB-PER\n", "line 1: .*names.*--columns"),
+        ("1\tAnna\tAnna\tPROPN\tNNP\t_\t0\troot\t_\t_\n", "line 1: .*last column"),  # CoNLL-U
+        ("word\ttag\nAnna\tB-PER\n", "line 1: .*names"),
         (" \tO\n\ta\n", "1 of 1 .*empty_token: 1 .*line 1\\b"),
     ],
     read_conllu: [
@@ -85,17 +89,12 @@ CASES = {
         (roles(index="x"), r"line 1: .*predicates\[0\]\.index'.*'x'"),
         (roles(tokens=["a", 1, "b", "c"]), r"line 1: .*'tokens\[1\]'"),
     ],
-    read_squad: [
+    questions: [
         (QUESTIONS.replace('"answer_start"', '"at"'), r"'data\[0\].*\.answers\[0\]\.answer_start'"),
         (QUESTIONS.replace("한강은 길다.", " "), r"1 of 1 .*empty_text: 1 .*qas\[0\]"),
         ('{"data": [\n{"title"', "JSON.* line 2 "),
         ("[" * 99_999, ""),
     ],
-    senses.read_wic: [
-        (json.dumps({**WIC, "label": "maybe"}), "line 1: .*'label'.*'maybe'"),
-        ("", r"\bempty\b"),
-    ],
-    senses.read_kobest_wic: [(KOBEST + "1\t배\t[배]\t-\t[배]\t2", "line 2: .*'ANSWER'.*'2'")],
     senses.read_sense_inventory: [
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\n", "no example"),
         ("lemma\tpos\trank\tsense_key\tsynset\tgloss\na\tn\tx\tk\ts\tg\n", "line 2: .*'rank'.*'x'"),

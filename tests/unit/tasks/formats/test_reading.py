@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 import os
 import re
 from pathlib import Path
@@ -12,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elmokit.errors import FormatError
-from elmokit.probes.inputs import read_wic_data
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
 from elmokit.tasks.formats.reading import find_split, read_records
-from elmokit.tasks.formats.senses import read_kobest_wic, read_sense_inventory, read_senses
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
+from elmokit.tasks.qa import QaTask
 
-from ....builders.task_files import KEYS, KOBEST, OTHER, PAIR, PAIRS, SENSES, WIC, lines
+from ....builders.task_files import KEYS, PAIR, PAIRS, SENSES, lines
 
 
 def test_examples_pass_and_a_share_of_faults_up_to_the_limit(write, caplog):
@@ -143,8 +141,12 @@ def question(*answers, name="q1", text="어디를?", **more):
 
 @pytest.fixture
 def ask(squad):
-    def ask(*questions, **settings):
-        return list(read_squad(squad({"context": CONTEXT, "qas": list(questions)}), **settings))
+    def tokenize(text):
+        return text.replace(" ", "")  # a character is a word
+
+    def ask(*questions, training=True):
+        path = squad({"context": CONTEXT, "qas": list(questions)})
+        return QaTask().read(path, training=training, tokenize=tokenize)
 
     return ask
 
@@ -155,8 +157,8 @@ def ask(squad):
 def test_an_answer_beside_its_offset_is_found_at_the_nearest_place(ask, start, nearest, caplog):
     # 한강 stands at 0 and 8; 4 is as near to both, and the earlier one is taken
     (example,) = ask(question(("한강", start), ("서울을", 12)))
-    assert [start for start, _ in example.spans] == [nearest, 12]
-    assert (example.name, example.texts) == ("q1", ("한강", "서울을"))
+    assert [example.offsets[start][0] for start, _ in example.spans] == [nearest, 12]
+    assert (example.name, example.answers) == ("q1", ("한강", "서울을"))
     assert ("answer_moved: 1" in caplog.text) == (start != nearest)
 
 
@@ -166,66 +168,13 @@ def test_questions_and_answers_of_no_use_are_counted(ask, caplog):
     bad = question(), question(("서울", 12), text=" "), question(is_impossible=True)
     questions = *good, *bad, some, question(("부산", 3), name="none")
     *_, last = ask(*questions)
-    assert (last.name, last.spans) == ("some", ((12, 14),))
+    assert (last.name, last.spans) == ("some", ((9, 11),))
     for reason in ("answer_dropped: 2", "answer_not_in_context: 1", "no_answer: 1",
                    "empty_text: 1", "unanswerable: 1"):  # fmt: skip
         assert reason in caplog.text
-    *_, first, second = ask(*questions, scoring=True)
-    assert (first.texts, len(first.spans)) == (("부산", "서울"), 1)
-    assert (second.texts, second.spans) == (("부산",), ())
-
-
-WIC_ROWS = "bank\tN\t1-0\tThe bank rose .\tBanks lend.\nbank\tN\t1-1\tThe bank rose .\tA bank .\n"
-MCL = [{**pair, "id": f"a.{n}", "start1": "4"} for n, pair in enumerate((WIC, OTHER))]
-MCL_GOLD = [{"id": "a.1", "tag": "T"}, {"id": "a.0", "tag": "F"}]
-LAYOUTS = {
-    "mcl": {".en-en.data": json.dumps(MCL, indent=1), ".en-en.gold": json.dumps(MCL_GOLD)},
-    "wic": {".data.txt": WIC_ROWS, ".gold.txt": "F\nT\n"},
-    "superglue": {".jsonl": lines(*({**pair, "word": "bank"} for pair in (WIC, OTHER)))},
-}
-
-
-@pytest.fixture(params=LAYOUTS)
-def wic_folder(request, write, tmp_path):
-    for split in ("train", "dev"):
-        (tmp_path / split).mkdir()
-        for suffix, text in LAYOUTS[request.param].items():
-            write(text, name=f"{split}/{split}{suffix}")
-    return tmp_path
-
-
-def test_pairs_of_every_layout_are_read(wic_folder):
-    data = read_wic_data(wic_folder)
-    for first, second in (data.train, data.dev):
-        assert (first.lemma, second.lemma) == ("bank", "bank")
-        assert (first.same_sense, second.same_sense) == (False, True)
-        words = [first.first, first.second, second.first, second.second]
-        texts = [word.text[word.start : word.end] for word in words]
-        assert texts == ["bank", "Banks", "bank", "bank"]
-
-
-@pytest.mark.parametrize("wic_folder", ["mcl", "wic"], indirect=True)
-def test_labels_that_do_not_fit_are_refused(wic_folder):
-    (gold,) = wic_folder.glob("dev/*.gold*")
-    gold.write_text('[{"id": "a.1", "tag": "T"}]' if gold.suffix == ".gold" else "T\n")
-    with pytest.raises(FormatError, match=r"dev.*gold.* 2 pairs.*dev.*data"):
-        read_wic_data(wic_folder)
-    gold.unlink()
-    with pytest.raises(FileNotFoundError, match="gold"):
-        read_wic_data(wic_folder)
-
-
-def test_marks_become_spans_and_texts_without_marks_are_skipped(write, caplog):
-    good = "1\t배\t강에 [배]가 떴다, [배]가.\t-\t[배]를 깎다.\tFALSE\r\n"
-    bad = "".join(f"2\t배\t{text}\t-\t[배]\tTrue\r\n" for text in ("배", "[배", "배]", "[ ]배"))
-    pair, *more = read_kobest_wic(write(KOBEST + good * 80 + bad, name="a.tsv"))
-    # 강에 + space = 3 characters before the word; of several marks the first counts
-    assert (pair.first.text, pair.first.start, pair.first.end) == ("강에 배가 떴다, 배가.", 3, 4)
-    assert (pair.second.text, pair.second.start, pair.second.end) == ("배를 깎다.", 0, 1)
-    assert (pair.lemma, pair.same_sense) == ("배", False)
-    assert len(more) == 79
-    assert "target_not_in_text: 4" in caplog.text
-    assert "several_targets: 80" in caplog.text
+    *_, first, second = ask(*questions, training=False)
+    assert (first.answers, len(first.spans)) == (("부산", "서울"), 1)
+    assert (second.answers, second.spans) == (("부산",), ())
 
 
 OTHERS = """<sentence id="d0.s2"><wf lemma="oh" pos="X">Oh</wf></sentence>
@@ -262,7 +211,6 @@ def test_senses_of_the_same_spelling_come_first(write):
         "river bank\tn\t1\triver_bank%1:17:00::\t13-n\tthe edge",
     ]
     inventory = read_sense_inventory(write("\n".join(rows), name="senses.tsv"))
-    assert len(inventory) == 5
     keys = [sense.sense_key for sense in inventory.senses("march", "n")]
     assert keys == ["march%1:04:00::", "march%1:10:00::", "march%1:28:00::"]
     for lemma, pos, key in (

@@ -15,7 +15,7 @@ from elmokit.tasks.classification import NliTask, SentimentTask, read_sentiment_
 from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.qa import read_squad
+from elmokit.tasks.qa import QaTask
 
 pytestmark = pytest.mark.usefixtures("without_type_checks")
 
@@ -58,14 +58,12 @@ WHOLE = [
     ("ner-ko-kmou/dev.tsv.xz", partial(read_columns, spaces="drop"), 1904, entities, 5887),
     ("srl-en-propbank-ewt/dev.jsonl.xz", read_propbank, 4931, None, 0),
     ("coref-en-gum/dev.conll.xz", read_coreference, 30, mentions, 3818),
-    ("squad-v1.1/dev.json.xz", read_squad, 5665, None, 0),
-    ("korquad-v1.0/dev.json.xz", read_squad, 485, None, 0),
+    ("squad-v1.1/dev.json.xz", labeled(QaTask), 5665, None, 0),
+    ("korquad-v1.0/dev.json.xz", labeled(QaTask), 485, None, 0),
     ("nli-snli-sample/dev.jsonl.gz", labeled(NliTask), 1003, None, 0),
     ("nli-klue-ko/dev.jsonl.gz", labeled(NliTask), 1437, None, 0),
     ("sst-5/dev.txt.gz", read_sentiment_trees, 1101, None, 0),
     ("nsmc-rebuilt-ko/dev.tsv.xz", labeled(SentimentTask), 7134, None, 0),
-    ("wic-mcl-en/dev.jsonl.gz", senses.read_wic, 1000, None, 0),
-    ("kobest-wic-ko/dev.tsv.gz", senses.read_kobest_wic, 610, None, 0),
 ]
 """Examples, and what they hold in all."""
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError
+from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
 from ....builders.task_models import toy_model
@@ -34,18 +35,6 @@ def test_layers_are_computed_once_for_the_same_words_model_and_policy(embedder, 
     assert len(list(tmp_path.iterdir())) == 5
 
 
-def test_where_the_cache_cannot_be_written_layers_last_for_the_process(
-    embedder, tmp_path, monkeypatch, caplog
-):
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    kept = keep_layers(embedder, SENTENCES)
-    np.testing.assert_array_equal(kept[0], keep_layers(embedder, SENTENCES, tmp_path)[0])
-    (message,) = caplog.messages
-    assert str(tmp_path / "file") in message
-    assert "XDG_CACHE_HOME" in message
-
-
 def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
     keep_layers(embedder, SENTENCES, tmp_path)
     (directory,) = tmp_path.iterdir()
@@ -66,13 +55,10 @@ def test_what_was_not_used_for_longest_goes_first_and_the_newest_stays(
     for entry, time in ((first, 1000), (second, 1001)):
         os.utime(entry, (time, time))
     size = sum(path.stat().st_size for path in first.iterdir())
-    monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", str(2.5 * size / 1e9))
+    monkeypatch.setattr(layer_cache, "LIMIT_BYTES", 2.5 * size)
     assert keep("a") is None  # uses the first one again
     notes = tmp_path / "notes.txt"
     notes.write_text("not ours")
     assert {first, keep("c"), notes} == set(tmp_path.iterdir())
-    monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "0")
+    monkeypatch.setattr(layer_cache, "LIMIT_BYTES", 0)
     assert {keep("d"), notes} == set(tmp_path.iterdir())
-    monkeypatch.setenv("ELMOKIT_LAYER_CACHE_GB", "ten")
-    with pytest.raises(InputError, match=r"ELMOKIT_LAYER_CACHE_GB.*'ten'"):
-        keep("e")

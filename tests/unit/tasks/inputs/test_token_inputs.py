@@ -12,7 +12,7 @@ from elmokit.tasks.registry import EmbeddingKind, find_task
 from elmokit.text.char_vocab import CharVocab
 from elmokit.vectors.static_vectors import StaticVectors
 
-from ....builders.task_models import full_inputs, toy_model
+from ....builders.task_models import full_inputs
 
 SENTENCES = [("by", "the", "river"), (), ("배", "by")]
 RANDOM = np.random.default_rng(0)
@@ -91,21 +91,6 @@ def test_conditions_read_their_layers_and_only_mixtures_learn_weights(condition,
         for mix in mixes if learned else ():
             mix.mix_weights.copy_(torch.tensor([1.0, 0.0, 2.0]))
         assert float(inputs.penalty()) == pytest.approx(0.5 * 2 * 5 if learned else 0)
-
-
-def test_a_learning_bilm_gives_the_layers_that_it_gives_alone_and_gets_gradients():
-    bilm = toy_model()
-    inputs = TokenInputs(
-        full_inputs(), bilm.char_vocab, num_layers=3, layers_dim=16, static=None, bilm=bilm
-    )
-    batch = inputs.make_batch(SENTENCES, None)
-    for row, words in enumerate(SENTENCES):
-        alone = bilm(bilm.encode([words])).layers[:, 0, 1:-1]  # without boundaries
-        torch.testing.assert_close(batch.layers[:, row, : len(words)], alone)
-        assert not batch.layers[:, row, len(words) :].any()
-    batch.layers.square().sum().backward()
-    assert all(float(p.grad.abs().sum()) > 0 for p in bilm.parameters())
-    assert inputs.make_batch([(), ()], None).layers.shape[1:3] == (2, 0)
 
 
 @pytest.mark.parametrize("num_words", [1, 30, 300, 600])

@@ -1,4 +1,4 @@
-"""Trainings in their directory: stopped, resumed, limited in time; nothing is promised falsely."""
+"""Trainings in their directory: stopped and resumed; nothing is promised falsely."""
 
 import os
 import signal
@@ -8,13 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from elmokit.errors import ConfigError, InputError, Stopped
+from elmokit.errors import ConfigError, Stopped
 from elmokit.jobs.job import read_log
-from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.runs import training as training_module
-from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
-from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.tasks.runs.train_task import PreparedTask
+from elmokit.tasks.runs.run_dir import read_metadata
 from elmokit.tasks.task import TaskScore
 
 from ....builders.task_models import toy_model
@@ -31,10 +28,10 @@ def train(train, write):
     path, vectors = write(TABLE), write("sat 1 2\nriver 3 4\n", name="vectors.txt")
 
     def train_sentiment(name, *, stop_at=None, data=path, dev=path, settings=(), **options):
-        """Train; ``stop_at`` sends SIGTERM at (stage, done)."""
+        """Train; ``stop_at`` sends SIGTERM after this update."""
 
         def on_step(step):
-            if (step.stage, step.done) == stop_at:
+            if step.done == stop_at:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         options |= {"vectors": vectors, "save_on_signals": True, "on_step": on_step}
@@ -54,15 +51,8 @@ def have_the_same_weights(*runs):
     return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
 
 
-@pytest.mark.parametrize(
-    "stops",
-    [
-        [("training", 2), ("training", UPDATES), ("training", 2 * UPDATES + 1)],
-        [("scoring dev", 0), ("scoring dev", 10)],
-    ],
-)
-def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, train, tmp_path):
-    whole = train("whole")
+def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(train, tmp_path):
+    whole, stops = train("whole"), (2, UPDATES, 2 * UPDATES + 1)
     for stop in stops:
         with pytest.raises(Stopped) as caught:
             train("run", stop_at=stop, resume=stop != stops[0])
@@ -75,7 +65,6 @@ def test_a_resumed_training_is_bit_for_bit_one_that_was_never_stopped(stops, tra
     assert have_the_same_weights(*places)
     assert (resumed.best.epoch, resumed.best.loss) == (whole.best.epoch, whole.best.loss)
     assert resumed.num_epochs == whole.num_epochs == 3
-    assert resumed.is_complete
 
 
 def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path, monkeypatch):
@@ -102,24 +91,6 @@ def test_the_model_of_an_epoch_that_is_made_again_does_not_stay(train, tmp_path,
     assert have_the_same_weights(tmp_path / "whole", tmp_path / "run")
 
 
-def test_a_limit_of_time_ends_it_with_the_best_epoch(train, tmp_path, monkeypatch):
-    seconds = map(float, range(10_000))
-    monkeypatch.setattr(training_module.time, "monotonic", lambda: next(seconds))
-    long = {"epochs": 1000, "patience": 1000}
-    stopped = train("run", settings=long, minutes=1)
-    assert not stopped.is_complete
-    assert 1 <= stopped.num_epochs < 30
-    assert TaskRun.load(tmp_path / "run").labels == ["bad", "good"]
-    rows = log_of(tmp_path / "run")
-    more = train("run", settings=long, minutes=2, resume=True)
-    assert log_of(tmp_path / "run")[: len(rows)] == rows
-    assert more.num_epochs > stopped.num_epochs
-    for minutes in (0, 1e-7):  # in the latter no update can be made
-        with pytest.raises(InputError, match="--minutes"):
-            train("other", minutes=minutes)
-    assert not (tmp_path / "other").exists()
-
-
 def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path, write):
     train("run", settings={"epochs": 1})
     other = write(TABLE + "left\tgood\n", name="other.tsv")
@@ -132,20 +103,6 @@ def test_a_resumed_training_has_its_own_data_and_settings(train, tmp_path, write
             write("sat 1 2\nriver 3 5\n", name="vectors.txt")
         with pytest.raises(ConfigError, match=rf"run\.json: .*{key}\S* was "):
             train("run", settings={"epochs": 1}, resume=True, **changed)
-
-
-def test_words_of_the_test_set_are_looked_up_when_it_is_scored(write):
-    texts = {"train": "Minji B-PER\nat O\n", "dev": "at O\n", "test": "Kim O\n"}
-    paths = [write(text, name=f"{name}.conll") for name, text in texts.items()]
-    vectors = write("minji 1 0\nkim 2 2\nriver 3 3\n", name="vectors.txt")
-    config = TaskRunConfig(task="ner", hidden_dims=(4,), inputs=InputSettings(embeddings="static"))
-    prepared = PreparedTask(
-        config, *paths, vectors, model=None, precision="fp32", device="cpu", cache_dir=None,
-        on_layers=None,
-    )  # fmt: skip
-    assert list(prepared.network.static.words) == ["minji"]
-    assert prepared.score_test().metric == "span F1"
-    assert list(prepared.network.static.words) == ["minji", "kim"]
 
 
 def test_only_the_layers_of_sentences_that_are_read_are_computed(train):
