@@ -10,7 +10,6 @@ from typing import Any, Literal
 from elmokit.errors import InputError, quoted
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
-from elmokit.files.remote import AnyFile
 from elmokit.version import __version__
 from elmokit.web.page.models import (
     COMPRESSED,
@@ -31,8 +30,6 @@ SPLITTER_NAME = "packs/korean.json.gz"
 """What splits Korean without Kiwi."""
 ExportedWeights = Literal["int6", "int8", "stored"]
 
-_NAMED_FILES = 3
-
 
 @dataclass(frozen=True)
 class ExportReport:
@@ -51,16 +48,11 @@ def catalog(
     served: bool,
     runs: Iterable[str] = (),
     tasks: Mapping[str, str] | None = None,
-    corpus: Sequence[AnyFile] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``).
 
     ``tasks`` has the task of each task run by the name of the run.
     """
-    names = [path.name for path in corpus]
-    label = ", ".join(names) or None
-    if len(names) > _NAMED_FILES:
-        label = f"{names[0]} … {names[-1]} ({len(names):,})"
     return {
         "version": __version__,
         "compute": "server" if served else "browser",
@@ -73,7 +65,6 @@ def catalog(
         "models": [model.entry(served=served) for model in models],
         "runs": [{"name": name, "title": name} for name in runs],
         "tasks": [{"name": n, "title": n, "task": task} for n, task in (tasks or {}).items()],
-        "corpus": label,
     }
 
 
