@@ -45,7 +45,7 @@ def score_table(findings: Findings) -> Table:
         scores = [_score(cell, findings.num_planned[row, name]) for name, cell in cells.items()]
         rows.append((*_head(*row), *facts, *scores))
     return Table(
-        f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
+        "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
         tuple(rows),
     )
@@ -61,7 +61,7 @@ def _score(cell: Cell | None, num_planned: int) -> str:
 
 def gain_table(findings: Findings) -> Table:
     return Table(
-        f"Against {findings.reference}, on {findings.scored}",
+        f"Against {findings.reference}, on the dev set",
         (
             "task", "data", "labels", "condition", "gain", INTERVAL, "error reduction",
             "p", "p (Holm)", "seeds", "units", f"epochs to the best of {findings.reference}",
@@ -92,7 +92,7 @@ def _gain_row(gain: Difference) -> tuple[str, ...]:
 
 def fewer_labels_table(findings: Findings) -> Table:
     return Table(
-        f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
+        f"Gain over {findings.reference} with fewer labels and with all, on the dev set",
         (
             "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
             INTERVAL, "p", "p (Holm)",
@@ -291,8 +291,6 @@ TABLES: Mapping[str, Callable[[Findings], Table]] = {
     "curves": curve_table, "mixes": mix_table, "examples": example_table,
 }  # fmt: skip
 """Tables of an experiment, by the names in its definition."""
-COMPARED = ("scores", "gains", "fewer_labels")
-"""Those that are also made of the scores on test files."""
 PROBE_TABLES: Mapping[str, Callable[[Findings, Probe], Table]] = {
     "training_gains": training_gain_table, "ties": tie_table,
 }  # fmt: skip
