@@ -82,17 +82,6 @@ def test_an_onnx_file_names_its_model(folder):
     assert "convert" in elmokit("info", folder / "model.onnx", expect=2).stderr
 
 
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_several_those_that_can_be_described_are(folder, order):
-    names = [folder / "model", folder / "text.txt"][::order]
-    shown = elmokit("info", *names, expect=2)
-    assert "kind            model" in shown.stdout
-    assert "text.txt is not a file that elmokit writes" in shown.stderr
-    items = json.loads(elmokit("info", *names, "--json", expect=2).stdout)["items"]
-    assert [item.get("kind") for item in items] == ["model", None][::order]
-    assert "text.txt" in next(item["error"] for item in items if "error" in item)
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

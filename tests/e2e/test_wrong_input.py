@@ -17,7 +17,6 @@ PRETRAIN = "pretrain text.txt -o run --tokenizer whitespace"
 SERVE = "serve --port 0 --model MODEL"
 EXPLORE = "explore -m MODEL"
 ROWS = {
-    "bench nothing text.txt": "nothing",
     "convert nothing out": "nothing",
     "convert MODEL MODEL --overwrite": "is read by this command",
     "demo --language fr": "'fr'",
@@ -69,12 +68,9 @@ ROWS = {
     "tokenize MODEL --text a\0b": "NUL",
     "trace MODEL the --word 7": "0:the",
     "trace MODEL the --weights 0.2;1": "0.2;1",
-    "track full": "full",
     "train verse -o x": "'verse'",
     "train pos -o x": "--data",
     "train pos -o x --embeddings glove": "--embeddings",
-    "train pos --data x -o m --seed 1 --set train.seed=2": "train.seed=2",
-    "train ner --data x -o m --columns word=1,tag=3 --set columns.tag=2": "columns.tag=2",
     "vocab": "vocab needs",
     "vocab -o v.txt --check v.txt": "vocab needs",
     "vocab text.txt -o v.txt --min-count 100": "100 times",

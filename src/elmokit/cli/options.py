@@ -1,7 +1,6 @@
 """Options shared by several commands: a flag means the same everywhere; threads."""
 
 import logging
-import operator
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -241,12 +240,6 @@ LayerCacheOption = Annotated[
 ]
 
 
-KeptOption = Annotated[
-    bool,
-    typer.Option("--kept", help="Also of the models that pretrain --keep kept: a learning curve."),
-]
-
-
 def counts_of(text: str | None) -> tuple[int, ...] | None:
     """Return ``--keep 500k,1M,2.5M`` as numbers."""
     if text is None:
@@ -265,7 +258,7 @@ NamedSettings = Mapping[str, tuple[str, Any]]
 
 
 def overrides(named: NamedSettings, set_: list[str] | None) -> list[str]:
-    """Return the settings that options and ``--set`` say."""
+    """Return the settings that options and ``--set`` say; the latter override the former."""
     return [*as_settings(dict(named.values())), *(set_ or [])]
 
 
@@ -286,18 +279,6 @@ def columns_of(text: str | None) -> Columns | None:
     if not all(re.fullmatch(r"(word|tag)=[1-9][0-9]{0,3}", part) for part in parts):
         raise InputError(f"--columns takes columns from 1, such as word=2,tag=3, got {text!r:.60}.")
     return from_dict(Columns, {}, overrides=parts)
-
-
-def check_agreement(config: object, named: NamedSettings) -> None:
-    """Check that no ``--set`` replaced what another option says."""
-    for option, (setting, value) in named.items():
-        if value is None:
-            continue
-        resolved = operator.attrgetter(setting)(config)
-        if resolved != value:
-            raise InputError(
-                f"{option} {value} contradicts --set {setting}={resolved}. Give one of them."
-            )
 
 
 def layers_of(text: str) -> str | int:

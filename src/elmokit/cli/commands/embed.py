@@ -1,4 +1,4 @@
-"""`elmokit embed`, `merge` and `bench`: contextual vectors in files, shards of them, speed."""
+"""`elmokit embed` and `merge`: contextual vectors in files, and shards of them."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -163,36 +163,4 @@ def merge(
         f"output      {report.output}, from {counted(report.shards, 'shard')}",
         f"sentences   {report.sentences:,}",
         f"words       {report.words:,}",
-    ])  # fmt: skip
-
-
-def bench(
-    model: options.ModelArgument,
-    text: Annotated[list[Path] | None, typer.Argument(metavar="TEXT")] = None,
-    *,
-    seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
-    tokenizer: str | None = None,
-    threads: options.ThreadsOption = None,
-) -> Result:
-    """Measure embedding speed on this CPU.
-
-    Args:
-        text: Text of the kind to embed, read in part; default: demo text.
-        seconds: Duration of each of the six measurements.
-    """
-    from elmokit.embed.bench import bench as measure
-
-    with progress_bar("measuring", total=6) as show:
-        report = measure(
-            model, text or None, seconds=seconds, tokenizer=tokenizer, on_progress=show
-        )
-    speeds = [
-        f"{speed.precision:10} {speed.sentences_at_once:9d} {speed.tokens_per_second:10,.0f}"
-        for speed in report.speeds
-    ]
-    return Result(report, [
-        f"{'precision':10} {'sentences':>9} {'tokens/s':>10}",
-        *speeds,
-        f"CPU threads: {report.threads}; computed by {report.computed_by}",
-        "`embed` is faster than this on text whose words repeat.",
     ])  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, note_what_is_safe, progress_bar
+from elmokit.cli.output import Result, progress_bar
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
@@ -66,8 +66,7 @@ def experiment(
         tasks=names, cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
     options.choose_threads(threads)
-    safe = f"Finished runs are safe in {target}; the same command with --resume continues."
-    with note_what_is_safe(safe), progress_bar("runs") as update:
+    with progress_bar("runs") as update:
 
         def show(progress: Progress) -> None:
             if progress.is_message:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Result, is_user_error, print_error
+from elmokit.cli.output import Result
 
 _MAX_ROWS = 10
 """Of a list of files and the like; --json has all."""
@@ -18,8 +18,6 @@ def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
     with numbers rounded to four significant digits, large ones to whole numbers; --json has all
     digits.
-    A PATH that cannot be described is reported (with --json, also as `error` in its place); the
-    others follow, and the exit code is 2.
 
     Args:
         paths: Model (directory, or en or ko), task run (directory, or the name of a packaged
@@ -28,20 +26,11 @@ def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     """
     from elmokit.cli.descriptions import describe
 
-    items: list[dict[str, Any]] = []
+    items = [describe(path) for path in paths]
     lines: list[str] = []
-    for path in paths:
-        try:
-            items.append(describe(path))
-        except Exception as error:
-            if not is_user_error(error) or len(paths) == 1:
-                raise
-            items.append({"path": path, "error": str(error)})
-            print_error(error, debug=False)
-            continue
-        lines += [*([""] if len(items) > 1 else []), *_rows(items[-1])]
-    has_failed = any("error" in item for item in items)
-    return Result({"items": items}, lines, exit_code=2 if has_failed else 0)
+    for item in items:
+        lines += [*([""] if lines else []), *_rows(item)]
+    return Result({"items": items}, lines)
 
 
 def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`elmokit pretrain` and `finetune`: models from text; `plot` and `track`: curves of training."""
+"""`elmokit pretrain` and `finetune`: models from text; `plot`: curves of training."""
 
 import re
 from pathlib import Path
@@ -58,7 +58,6 @@ def pretrain(
         vocab: Vocabulary; default: counted from CORPUS.
     """
     from elmokit.text.sentences import Workers
-    from elmokit.text.tokenizers.registry import TokenizerConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.presets import pretrain_config
     from elmokit.training.pretraining.run import RunOptions
@@ -74,10 +73,6 @@ def pretrain(
     }
     config = pretrain_config(
         preset, recipe=recipe, input_kind=input_, overrides=options.overrides(named, set_)
-    )
-    without_language = tokenizer and TokenizerConfig(name=tokenizer).name
-    options.check_agreement(
-        config, named | {"--tokenizer": ("text.tokenizer.name", without_language)}
     )
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
@@ -159,7 +154,6 @@ def finetune(
     named = {"--column": ("text.field", text_field), "--precision": ("train.precision", precision)}
     overrides = [*options.as_settings(_replayed(replay)), *options.overrides(named, set_)]
     config = finetune_config(recipe=recipe, overrides=overrides)
-    options.check_agreement(config, named)
     refuse({
         "--units and --columns are for the data of a task: add --task.": (
             task is None and (units != "words" or columns is not None)
@@ -243,28 +237,4 @@ def plot(
     return Result(
         {"run": run, "output": target, "rows": len(drawn.rows)},
         [f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})"],
-    )
-
-
-def track(
-    run: Annotated[Path, typer.Argument(metavar="RUN")],
-    tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
-    *,
-    follow: bool = False,
-) -> Result:
-    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
-
-    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
-
-    Args:
-        run: Directory of pretrain, finetune or train.
-        tracker: Others read the rows in Python: see the guide to pre-training.
-        follow: Continue while the run trains, until Ctrl-C.
-    """
-    from elmokit.training.curves import track as write_events
-
-    count = write_events(run, follow=follow)
-    return Result(
-        {"run": run, "tracker": tracker, "rows": count},
-        [f"{counted(count, 'row')} of {run} sent to {tracker}"],
     )

@@ -76,8 +76,7 @@ def train(
         TaskRunConfig, {"task": task}, source="the options",
         overrides=options.overrides(named, set_),
     )  # fmt: skip
-    options.check_agreement(config, {"TASK": ("task", task), **named})
-    suffixes = find_task(task).suffixes
+    suffixes = find_task(config.task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
     train_path, dev_path = (
