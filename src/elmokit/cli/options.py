@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -204,13 +204,6 @@ PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
 ]
-TrainingPrecisionOption = Annotated[
-    Literal["auto", "fp32", "bf16"] | None,
-    typer.Option(
-        help="Of matrix products; default: the recipe's, or auto: bf16 on a CPU that is faster in "
-        "it. Sets train.precision."
-    ),
-]
 RecipeOption = Annotated[
     Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")
 ]
@@ -253,17 +246,13 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
     return tuple(counts)
 
 
-NamedSettings = Mapping[str, tuple[str, Any]]
-"""By option, the setting that it means and its value (None: not given)."""
-
-
-def overrides(named: NamedSettings, set_: list[str] | None) -> list[str]:
+def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
-    return [*as_settings(dict(named.values())), *(set_ or [])]
+    return [*as_settings(named), *(set_ or [])]
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
-    """Return ``--set`` of the options that are given."""
+    """Return ``--set`` of the settings that are given."""
     return [
         f"{setting}={dumps(value, ensure_ascii=False)}"
         for setting, value in values.items()

@@ -11,12 +11,12 @@ from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
 from elmokit.experiments.runs import RESULTS_FILE, PlannedRun, RunResult, now
 from elmokit.experiments.tables import (
-    PROBE_TABLES,
     TABLES,
     Table,
     mix_rows,
     probe_table,
     settings_table,
+    training_gain_table,
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
@@ -82,12 +82,10 @@ def write_report(
 def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
     if experiment.probe is None:
         return [*(TABLES[name](findings) for name in experiment.tables), settings_table(findings)]
-    probe = experiment.probe.probe
-    tables = [
-        PROBE_TABLES[name](findings, probe) if name in PROBE_TABLES else TABLES[name](findings)
-        for name in experiment.tables
-    ]
-    return [probe_table(findings, experiment.probe), *tables]
+    tables = [probe_table(findings, experiment.probe)]
+    if "training_gains" in experiment.tables:
+        tables.append(training_gain_table(findings, experiment.probe.probe))
+    return [*tables, *(TABLES[name](findings) for name in experiment.tables if name in TABLES)]
 
 
 def _metadata(

@@ -1,6 +1,5 @@
 """`elmokit pretrain` and `finetune`: models from text; `plot`: curves of training."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,7 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, duration, is_main_process, watch_training
-from elmokit.errors import InputError, counted, refuse
+from elmokit.errors import counted, refuse
 from elmokit.tasks.registry import TASKS
 
 
@@ -26,7 +25,6 @@ def pretrain(
     epochs: float | None = None,
     tokens: int | None = None,
     keep: Annotated[str | None, typer.Option(metavar="1M,2M,…")] = None,
-    precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
@@ -64,13 +62,10 @@ def pretrain(
     from elmokit.training.pretraining.run import pretrain as run
     from elmokit.training.schedules import Limits
 
-    tokenizer = options.tokenizer_of(tokenizer, language)
     named = {
-        "--tokenizer": ("text.tokenizer.name", tokenizer),
-        "--column": ("text.field", text_field),
-        "--keep": ("train.keep_tokens", options.counts_of(keep)),
-        "--precision": ("train.precision", precision),
-    }
+        "text.tokenizer.name": options.tokenizer_of(tokenizer, language),
+        "text.field": text_field, "train.keep_tokens": options.counts_of(keep),
+    }  # fmt: skip
     config = pretrain_config(
         preset, recipe=recipe, input_kind=input_, overrides=options.overrides(named, set_)
     )
@@ -115,12 +110,10 @@ def finetune(
     ] = None,
     units: Literal["words", "morphemes", "characters"] = "words",
     columns: options.ColumnsOption = None,
-    precision: options.TrainingPrecisionOption = None,
     recipe: options.RecipeOption = None,
     set_: options.SetOption = None,
     valid: list[Path] | None = None,
     general: list[Path] | None = None,
-    replay: Annotated[str | None, typer.Option(metavar="TEXT:SHARE")] = None,
     vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
     minutes: float | None = None,
@@ -139,8 +132,6 @@ def finetune(
     Args:
         units: With --task: what a token of the data is.
         general: Out-of-domain text to score before and after.
-        replay: General text to mix in, so that the model forgets less, and its share of the words,
-            such as wiki.txt:0.2. Sets text.replay and text.replay_share.
         vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
     from elmokit.tasks.task import TaskText
@@ -151,9 +142,9 @@ def finetune(
     from elmokit.training.pretraining.run import RunOptions
     from elmokit.training.schedules import Limits
 
-    named = {"--column": ("text.field", text_field), "--precision": ("train.precision", precision)}
-    overrides = [*options.as_settings(_replayed(replay)), *options.overrides(named, set_)]
-    config = finetune_config(recipe=recipe, overrides=overrides)
+    config = finetune_config(
+        recipe=recipe, overrides=options.overrides({"text.field": text_field}, set_)
+    )
     refuse({
         "--units and --columns are for the data of a task: add --task.": (
             task is None and (units != "words" or columns is not None)
@@ -191,24 +182,6 @@ def finetune(
     hint = "With --general FILE it also shows what the model forgets."
     note = hint if len(result.after) == 1 else ""
     return Result(result, lines, note=note) if is_main_process() else None
-
-
-def _replayed(text: str | None) -> dict[str, str | float]:
-    """Return ``--replay TEXT:SHARE`` as settings."""
-    from elmokit.files.remote import as_address
-    from elmokit.files.sources import STANDARD_INPUT, find_files
-
-    if text is None:
-        return {}
-    path, _, share = text.rpartition(":")
-    if not path or re.fullmatch(r"0?\.[0-9]+", share) is None or not float(share):
-        raise InputError(f"--replay takes TEXT:SHARE, such as wiki.txt:0.2, got {text!r}.")
-    if STANDARD_INPUT in find_files(path):
-        raise InputError("--replay may read its text several times: give a file, not -.")
-    return {
-        "text.replay": as_address(path) or str(Path(path).absolute()),
-        "text.replay_share": float(share),
-    }
 
 
 def plot(

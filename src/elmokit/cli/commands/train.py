@@ -66,12 +66,10 @@ def train(
 
     in_columns = options.columns_of(columns)
     named = {
-        "--embeddings": ("inputs.embeddings", embeddings),
-        "--epochs": ("train.epochs", epochs),
-        "--seed": ("train.seed", seed),
-        "--columns word": ("columns.word", in_columns and in_columns.word),
-        "--columns tag": ("columns.tag", in_columns and in_columns.tag),
-    }
+        "inputs.embeddings": embeddings, "train.epochs": epochs, "train.seed": seed,
+        "columns.word": in_columns and in_columns.word,
+        "columns.tag": in_columns and in_columns.tag,
+    }  # fmt: skip
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
         overrides=options.overrides(named, set_),
