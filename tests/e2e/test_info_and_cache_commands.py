@@ -27,9 +27,8 @@ def folder(shared, tmp_path_factory):
     (folder / "vectors.txt").write_text("sat 1 2\nbank 3 4\n", encoding="utf-8")
     (folder / "vectors.txt.json").write_text('{"elmokit_version": "0.2", "tokenizer": "simple"}')
     results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
-    made = {"elmokit_version": "0.2", "made_by": {}, "settings": {}, "words": 3, "corpus": {}}
     for name, content in {
-        "experiment/results.json": results | {"missing": [3]}, "v.bin.json": made,
+        "experiment/results.json": results | {"missing": [3]},
         "stopped/run.json": {"elmokit_version": "0.2", "config": {"a": 1}},
     }.items():  # fmt: skip
         (folder / name).parent.mkdir(exist_ok=True)
@@ -54,10 +53,8 @@ def folder(shared, tmp_path_factory):
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
         ("original/w.hdf5", {"kind": "model weights"}),
-        ("original", {"kind": "exported model", "weights": "w.hdf5"}),
         ("rows.tsv", {"kind": "surprisal", "rows": 7}),
         ("rows.jsonl", {"kind": "surprisal", "rows": 7}),
-        ("v.bin.json", {"kind": "metadata of word vectors", "version": "0.2", "words": 3}),
         ("page", {"kind": "explorer page"}),
     ],
 )

@@ -229,18 +229,15 @@ def flush_results() -> None:
 PACE_SECONDS = 300.0
 """The time left follows from the pace of the last minutes."""
 
+LOG_SECONDS = 30.0
+"""Between lines where stderr is not a terminal."""
 Progress = Callable[..., None]
 """Takes the work done and, by name, its `total`, a short `status` and the stage (`description`)."""
 
 
 @contextmanager
-def progress_bar(
-    description: str, *, total: float | None = None, log_every_seconds: float = 30.0
-) -> Iterator[Progress]:
-    """Show progress on stderr, each stage with a clock of its own; yield what updates it.
-
-    `log_every_seconds` applies where stderr is not a terminal.
-    """
+def progress_bar(description: str, *, total: float | None = None) -> Iterator[Progress]:
+    """Show progress on stderr, each stage with a clock of its own; yield what updates it."""
     if not is_main_process():
         yield lambda *_, **__: None
         return
@@ -252,27 +249,21 @@ def progress_bar(
         rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
-    tasks: dict[str, Task] = {}
-    stage, last_line = description, time.monotonic()
+    stage, last_line = "", time.monotonic()
 
     def update(
         completed: float, *, status: str = "", total: float | None = total,
         description: str | None = None,
     ) -> None:  # fmt: skip
         nonlocal stage, last_line
-        stage = description or stage
-        task = tasks.get(stage)
-        if task is None or completed < task.completed:  # new, or begun again
-            if task is not None:
-                bar.remove_task(task.id)
-            bar.add_task(stage, total=None, status=status)
-            task = tasks[stage] = bar.tasks[-1]
+        name = description or stage or task.description
+        if name != stage or completed < task.completed:  # new, or begun again
+            stage = name
+            bar.reset(task.id, description=name)
             task.completed = completed  # what was done before is no part of the pace
-        for other in tasks.values():
-            other.visible = other is task
         bar.update(task.id, completed=completed, total=total, status=status)
         now = time.monotonic()
-        if not is_terminal and now - last_line >= log_every_seconds:
+        if not is_terminal and now - last_line >= LOG_SECONDS:
             last_line = now
             sys.stderr.write(_line(task))
 
@@ -281,6 +272,8 @@ def progress_bar(
         *columns, console=Console(stderr=True), redirect_stdout=False, disable=not is_terminal,
         speed_estimate_period=PACE_SECONDS, get_time=time.monotonic,
     ) as bar:  # fmt: skip
+        bar.add_task(description, total=total, status="")
+        (task,) = bar.tasks
         yield update
 
 

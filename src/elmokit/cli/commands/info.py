@@ -8,21 +8,19 @@ import typer
 
 from elmokit.cli.output import Result
 
-_MAX_ROWS = 10
+_MAX_CHARACTERS = 200
 """Of a list of files and the like; --json has all."""
 
 
 def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     """Show what a model, run or file is and how it was made.
 
-    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
-    with numbers rounded to four significant digits, large ones to whole numbers; --json has all
-    digits.
+    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them.
 
     Args:
         paths: Model (directory, or en or ko), task run (directory, or the name of a packaged
             tagger), experiment, shards, vocabulary, embedding file, word vectors, table of
-            surprisal or of occurrences, exported model (directory, HDF5, ONNX) or explorer page.
+            surprisal or of occurrences, exported model (HDF5, ONNX) or explorer page.
     """
     from elmokit.cli.descriptions import describe
 
@@ -41,11 +39,6 @@ def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
         if isinstance(value, Mapping):
             yield f"{indent}{key}"
             yield from _rows(value, indent + "  ")
-        elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
-            yield f"{indent}{key}"
-            yield from (f"{indent}  {_shown(one)}" for one in value[:_MAX_ROWS])
-            if (more := len(value) - _MAX_ROWS) > 0:
-                yield f"{indent}  … and {more:,} more"
         else:
             yield f"{indent}{key:{width}}{_shown(value)}"
 
@@ -53,16 +46,10 @@ def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    if isinstance(value, Mapping):
-        text = ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
-    elif isinstance(value, list | tuple):
-        parts = (f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value)
-        text = ", ".join(parts)
-    else:
-        text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(_shown, value))
+    text = str(value)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def cache(*, clear: bool = False) -> Result:
