@@ -98,18 +98,8 @@ def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     assert found["layers"]["entries"] == 1
     assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
     assert found["layers"]["limit_bytes"] == 10**10
-    unsent = cache / "uploads/0123456789abcdef/x.h5"
-    unsent.parent.mkdir(parents=True)
-    unsent.write_bytes(b"123")
-    parts = cache / "uploads/fedcba9876543210/y.h5.parts"
-    parts.mkdir(parents=True)
-    (parts / "part-000000000000-000000000001.npz").write_bytes(b"12345")
-    (parts.parent / ".elmokit-lock").touch()
     shown = elmokit("cache", "--clear").stdout
     assert "removed" in shown
-    assert "kept" in shown
-    found = json.loads(elmokit("cache", "--json").stdout)["unsent"]
-    assert (found["entries"], found["bytes"]) == (2, 8)
     assert str(cache / "layers") in shown
     assert os.listdir(cache / "layers") == []
     assert os.listdir(cache / "native") == ["notes.txt"]

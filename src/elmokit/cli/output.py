@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 import traceback
-from codecs import lookup
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -39,14 +38,9 @@ class Result(NamedTuple):
 
 def emit_json(result: object) -> None:
     """Print `result` as one JSON object; NaN and infinity become null."""
-    text = json.dumps(jsonable(result), ensure_ascii=not stdout_is_utf8(), allow_nan=False)
+    text = json.dumps(jsonable(result), ensure_ascii=False, allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def stdout_is_utf8() -> bool:
-    """Return whether stdout takes every character as it is, not as an escape that is no JSON."""
-    return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
 
 
 def check_output(
@@ -163,7 +157,7 @@ BROKEN_PIPE = 141
 
 
 def open_standard_streams() -> None:
-    """Make all three streams usable, and refuse to start without standard output."""
+    """Make all three streams usable, in UTF-8; refuse to start without standard output."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -183,10 +177,7 @@ def open_standard_streams() -> None:
         raise SystemExit(2)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # an ASCII stream gets UTF-8, as Typer would write to it; others get escapes of the
-            # characters that they lack
-            is_ascii = lookup(stream.encoding).name == "ascii"
-            stream.reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _nowhere(mode: str) -> Any:

@@ -1,6 +1,5 @@
 """`elmokit info`: what a model, run or file is; `cache`: what is stored for later."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -53,43 +52,34 @@ def _shown(value: Any) -> str:
 
 
 def cache(*, clear: bool = False) -> Result:
-    """Show or clear compiled kernels and cached biLM layers; show outputs not sent yet.
+    """Show or clear compiled kernels and cached biLM layers.
 
     The layer cache holds up to 10 GB, or as much as the environment variable ELMOKIT_LAYER_CACHE_GB
-    allows; the least recently used entries are removed first. Finished outputs that could not be
-    sent to object storage are kept: the same command with --resume sends them.
+    allows; the least recently used entries are removed first.
 
     Args:
         clear: Remove the entries; they are made again as needed.
     """
-    from elmokit.files.temporary import LOCK_NAME, cache_dir, cache_entries, remove_entry
+    from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
     from elmokit.kernels.build import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, size_limit
 
     stores: dict[str, dict[str, Any]] = {}
-    folder = cache_dir("uploads")
-    # finished outputs, and the folders with the finished part of others
-    unsent = [
-        entry
-        for one in folder.glob("*")
-        for entry in cache_entries(one, rf"(?!{re.escape(LOCK_NAME)}$)(?s:.+)")
-    ]
-    kernels, layers = cache_dir("native"), cache_dir("layers")
     lines = []
-    for name, directory, entries, limit in (
-        ("kernels", kernels, cache_entries(kernels, LIBRARY_PATTERN), None),
-        ("layers", layers, cache_entries(layers, ENTRY_PATTERN), size_limit()),
-        ("unsent", folder, unsent, None),
+    for name, folder, pattern, limit in (
+        ("kernels", "native", LIBRARY_PATTERN, None),
+        ("layers", "layers", ENTRY_PATTERN, size_limit()),
     ):
-        is_kept = name == "unsent"
-        for entry in entries if clear and not is_kept else ():
+        directory = cache_dir(folder)
+        entries = cache_entries(directory, pattern)
+        for entry in entries if clear else ():
             remove_entry(entry)
         num_bytes = sum(entry.num_bytes for entry in entries)
         stores[name] = {
             "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
         }  # fmt: skip
         of_most = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
-        change = (", kept" if is_kept else ", removed") if clear else ""
+        change = ", removed" if clear else ""
         counts = f"{len(entries):6,d} entries {num_bytes / 1e6:10,.1f} MB{of_most}{change}"
         lines.append(f"{name:8}{counts}   {directory}")
     return Result({"cleared": clear, **stores}, lines)

@@ -55,7 +55,6 @@ class Service:
             ("POST", "/embeddings", self._openai_embeddings),
             ("POST", "/v1/embeddings", self._openai_embeddings),
             ("GET", "/v1/models", self._openai_models),
-            ("GET", "/v1/models/{model:path}", self._openai_models),
             ("GET", "/info", self._info), ("GET", "/health", self._health),
             ("GET", "/metrics", self._metrics),
         ]  # fmt: skip
@@ -154,14 +153,8 @@ class Service:
         return await _answer(partial(openai_list, vectors, name, **how))
 
     async def _openai_models(self, request: Request) -> Response:
-        name = self._settings.name
-        model = {"id": name, "object": "model", "created": 0, "owned_by": "elmokit"}
-        asked = request.path_params.get("model")
-        if asked is None:
-            return json_response({"object": "list", "data": [model]})
-        if asked != name:
-            raise RequestError(404, f"There is no model {asked[:60]!r}: see /v1/models.")
-        return json_response(model)
+        model = {"id": self._settings.name, "object": "model", "created": 0, "owned_by": "elmokit"}
+        return json_response({"object": "list", "data": [model]})
 
     # --- what they share
 

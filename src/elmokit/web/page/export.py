@@ -22,7 +22,7 @@ from elmokit.web.page.models import (
     ExploredModel,
     load_explored,
 )
-from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
+from elmokit.weights.model_files import VOCAB_NAME, WEIGHTS_NAME
 
 CATALOG_NAME = "explorer.json"
 """What the page can show, computed where."""
@@ -139,12 +139,5 @@ def _gzip(content: bytes) -> bytes:
 
 def check_empty(directory: Path) -> None:
     """Refuse a directory with anything in it, and a file, before any work."""
-    if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} is a file, not a directory. Give a new directory.")
-    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
-    foreign = [name for name in names if name not in FILE_MANAGER_FILES]
-    if foreign:
-        raise FileExistsError(
-            f"{directory} exists and is not empty (it holds {foreign[0]!r}): not overwritten. Give "
-            "a new directory."
-        )
+    if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
+        raise FileExistsError(f"{directory} exists and is not empty. Give a new directory.")

@@ -91,8 +91,6 @@ class TestAnswers:
         assert server.ask("GET", "/health")[0] == 200
         _, _, models = server.ask("GET", "/v1/models")
         assert [one["id"] for one in models["data"]] == ["toy"]
-        assert server.ask("GET", "/v1/models/toy")[2] == models["data"][0]
-        assert server.ask("GET", "/v1/models/gpt")[0] == 404
         before = server.metric('te_request_success{method="single"}')
         assert server.post("/embed", {"inputs": "I sat"})[0] == 200
         assert server.metric('te_request_success{method="single"}') == before + 1
