@@ -114,6 +114,11 @@ SHARED_HELP = {
     "unk (<UNK> alone), or auto: spelled if the model knows how.",
     "layers": "top, average, or a layer number (0 is the token layer).",
     "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
+    "language": f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
+    "abbreviations and clitics it knows. Default: none.",
+    "recipe": "TOML file with settings, which override preset and defaults.",
+    "columns": "Columns of words and tags in files for ner, from 1, such as word=2,tag=3; default: "
+    "the first and the last, or those of the run.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",
     "min_count": "Minimum occurrences of a word.",
     "batch_tokens": "Words per batch; does not affect the result.",
@@ -183,14 +188,6 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
-LanguageOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LANG",
-        help=f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
-        "abbreviations and clitics it knows. Default: none.",
-    ),
-]
 
 
 def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
@@ -204,9 +201,6 @@ PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
 ]
-RecipeOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")
-]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="a.b=c", help="Override a setting; repeatable."),
@@ -217,14 +211,6 @@ TaskRunArgument = Annotated[
         metavar="RUN",
         help="Directory written by `elmokit train`, or a packaged tagger: "
         f"{', '.join(TASK_RUNS.names())}.",
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="word=N,tag=N",
-        help="Columns of words and tags in files for ner, from 1; default: the first and the last, "
-        "or those of the run.",
     ),
 ]
 LayerCacheOption = Annotated[
@@ -295,12 +281,7 @@ def text_lines(
             f"got {'both' if paths else 'neither'}."
         )
     if paths:
-        try:
-            return read_text_lines(find_files(paths), report, text_field=text_field)
-        except FileNotFoundError as error:
-            if any(" " in str(path) for path in paths):
-                error.add_note("If this is the text itself, give it with --text.")
-            raise
+        return read_text_lines(find_files(paths), report, text_field=text_field)
     with as_input_error():
         for text in given or ():
             check_text(text, where="--text")
