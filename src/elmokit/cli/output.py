@@ -175,7 +175,7 @@ def open_standard_streams() -> None:
             "pipe, or /dev/null to drop them.\n"
         )
         raise SystemExit(2)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (streams.stdout, streams.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
