@@ -4,14 +4,13 @@ Settings are built with `from_dict`, files that elmokit wrote with `parse_record
 here and not by pydantic, whose import alone takes longer than loading a model; `__post_init__` of
 the dataclass checks ranges. Nothing is converted, except a whole number to a float, a list to a
 tuple, and ``"none"`` to None where the type has it, as TOML has no null. Whatever is wrong is a
-`ConfigError` that names the key and its file, or the ``--set`` that brought it.
+`ConfigError` that names the key, its file, and each ``--set`` that changed it.
 """
 
 import copy
 import dataclasses
 import json
 import numbers
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,26 +40,20 @@ def from_dict(
     try:
         return _built(cls, settings, ())
     except _RefusedError as refused:
-        path, message, value = refused.args
-        if isinstance(value, Mapping):  # refused by the dataclass, which may name a field
-            named = re.match(r"`(\w+)`", message)
-            field = named[1] if named and named[1] in value else None
-            path, value = (path, None) if field is None else ((*path, field), value[field])
+        path, problem = refused.args
+        if problem == _UNKNOWN_KEY:
+            problem += f". {_suggestion(cls, path)}"
         key = ".".join(map(str, path))
-        is_shown = ", got " in message or (isinstance(value, str) and repr(value) in message)
-        got = "" if value is None or is_shown else f", got {shown(value)}"
-        problem = f"`{key or 'the table'}`: {message}{got}"
-        if message == _UNKNOWN_KEY:
-            problem = f"unknown setting `{key}`. {_suggestion(cls, path)}"
-        raise ConfigError(f"{_origin(key, source, overrides)}: {problem}.") from refused
+        origin = _origin(key, source, overrides)
+        raise ConfigError(f"{origin}: `{key or 'the table'}`: {problem}.") from refused
 
 
-_UNKNOWN_KEY = "unknown"
+_UNKNOWN_KEY = "unknown setting"
 _LARGEST: Any = sys.float_info.max
 
 
 class _RefusedError(Exception):
-    """A setting that cannot be one: path, message, value."""
+    """A setting that cannot be one: path, problem."""
 
 
 def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
@@ -83,7 +76,7 @@ def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         if isinstance(value, list | tuple):
             is_fixed = origin is tuple and arguments[-1] is not Ellipsis
             if is_fixed and len(value) != len(arguments):
-                raise _RefusedError(path, f"must have {len(arguments)} values", value)
+                raise _RefusedError(path, f"must have {len(arguments)} values, got {shown(value)}")
             types = arguments if is_fixed else [arguments[0]] * len(value)
             pairs = enumerate(zip(types, value, strict=True))
             return origin(_built(one, element, (*path, i)) for i, (one, element) in pairs)
@@ -98,27 +91,27 @@ def _built(hint: Any, value: Any, path: tuple[str | int, ...]) -> Any:
         return value
     else:
         expected = "a finite number" if kind is float else KIND_NAMES.get(kind, kind.__name__)
-    raise _RefusedError(path, f"must be {expected}", value)
+    raise _RefusedError(path, f"must be {expected}, got {shown(value)}")
 
 
 def _built_table(cls: type, value: Any, path: tuple[str | int, ...]) -> Any:
     """Return the dataclass of a table of settings."""
     if not isinstance(value, Mapping):
-        raise _RefusedError(path, "must be a table of settings", value)
+        raise _RefusedError(path, f"must be a table of settings, got {shown(value)}")
     hints = get_type_hints(cls)
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
     # first: the key that an unknown one was meant to be may be missing
     for key in value:
         if key not in fields:
-            raise _RefusedError((*path, key), _UNKNOWN_KEY, None)
+            raise _RefusedError((*path, key), _UNKNOWN_KEY)
     built = {key: _built(hints[key], one, (*path, key)) for key, one in value.items()}
     for name, field in fields.items():
         if name not in built and field.default is field.default_factory is dataclasses.MISSING:
-            raise _RefusedError((*path, name), "this key is missing", None)
+            raise _RefusedError((*path, name), "this key is missing")
     try:
         return cls(**built)
     except ValueError as error:
-        raise _RefusedError(path, str(error).removesuffix("."), value) from error
+        raise _RefusedError(path, str(error).removesuffix(".")) from error
 
 
 def _suggestion(cls: type, path: Sequence[int | str]) -> str:
@@ -136,18 +129,13 @@ def _suggestion(cls: type, path: Sequence[int | str]) -> str:
 
 
 def _origin(path: str, source: str, overrides: Sequence[str]) -> str:
-    """Return where the setting at a path comes from: the last override of it, or the source.
-
-    A table comes from the source and from all overrides below it.
-    """
-    below = []
-    for override in reversed(overrides):
-        key = ".".join(part.strip() for part in override.partition("=")[0].split("."))
-        if f"{path}.".startswith(f"{key}."):
-            return f"--set {override}"
-        if not path or key.startswith(f"{path}."):
-            below.append(f"--set {override}")
-    return " with ".join([source, *reversed(below)])
+    """Return the source, and the overrides of the setting at a path, above it or below it."""
+    related = [source]
+    for override in overrides:
+        key = override.partition("=")[0].replace(" ", "")
+        if f"{path}.".startswith(f"{key}.") or key.startswith(f"{path}.") or not path:
+            related.append(f"--set {override}")
+    return " with ".join(related)
 
 
 def parse_record(cls: type[T], data: Mapping[str, Any], *, source: object, advice: str) -> T:

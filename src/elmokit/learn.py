@@ -52,7 +52,7 @@ def pretrain(
         tokens: Words and sentence ends to read.
         valid: Held-out text; default: some sentences of the corpus.
         vocab: Vocabulary file; default: counted.
-        settings: As ``--set``: dotted names and values; none may contradict another argument.
+        settings: As ``--set``: dotted names and values, which override the other arguments.
         resume: Go on with an unfinished run.
         device: ``auto``, ``cpu`` or ``cuda``.
         workers: Processes that tokenize the text.

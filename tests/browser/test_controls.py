@@ -9,7 +9,6 @@ import pytest
 from ..builders.browser_calls import PANELS
 from ..builders.live_server import served_page
 from ..builders.task_models import trained_classifier
-from ..builders.training_models import random_sentences, write_text
 
 expect = pytest.importorskip("playwright.sync_api", reason="no driver").expect
 expect.set_options(timeout=30_000)  # of a slow machine
@@ -24,12 +23,11 @@ WORDS = {"en": ["the", "bank", "is"], "ko": ["강", "배", "을"]}
 
 @pytest.fixture(scope="module")
 def served(toy_models, tmp_path_factory):
-    """A server with all that the page can show: a corpus, two runs, two task models."""
+    """A server with all that the page can show: two runs, two task models."""
     folder = tmp_path_factory.mktemp("shown")
-    corpus = write_text(folder / "corpus.txt", random_sentences(20))
     runs = {f"run-{num_rows}": training_run(folder, num_rows) for num_rows in (2, 3)}
     tasks = {one: trained_classifier(one, folder, toy_models[0]) for one in ("sentiment", "nli")}
-    with served_page(toy_models, runs=runs, tasks=tasks, corpus=[corpus]) as explorer:
+    with served_page(toy_models, runs=runs, tasks=tasks) as explorer:
         yield explorer.url
 
 
@@ -42,7 +40,7 @@ def training_run(folder, num_rows):
     return directory
 
 
-OF_A_SERVER = ("near", "training", "tasks")
+OF_A_SERVER = ("training", "tasks")
 """Panels with other controls where a server answers."""
 
 
@@ -313,16 +311,11 @@ def use_mixture(page, panel, language):
 
 
 def use_near(page, panel, language):
-    lists, source = panel.locator(".result .columns"), panel.locator(".source")
+    lists = panel.locator(".result .columns")
     use_words(page, panel.locator(".words"), lists)
     changes(lists, lambda: panel.locator("input[type=range]").press("ArrowLeft"))
     expect(lists.locator("h3").last).to_contain_text("1")
-    places = panel.locator(".choice label")
-    if places.count() > 0:  # a corpus, which is searched first
-        changes(source, places.nth(1).click)
     use_calculation(panel)
-    if places.count() > 0:
-        changes(source, places.nth(0).click)
 
 
 def use_reach(page, panel, language):

@@ -1,4 +1,4 @@
-"""The page of `elmokit explore`: Kiwi, a corpus, a run that trains, models without a softmax."""
+"""The page of `elmokit explore`: Kiwi, a run that trains, models without a softmax."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ..builders.live_server import served_page
-from ..builders.training_models import random_sentences, toy_model
+from ..builders.training_models import toy_model
 
 
 def words_of(page, count):
@@ -34,13 +34,10 @@ def served(tmp_path_factory, run_dir):
     model.training_metadata["language"] = "ko"
     model.save(folder / "korean")
     toy_model().encoder().save(folder / "bare")
-    corpus = folder / "corpus.txt"
-    corpus.write_text("나는 배를 먹었다.\n배가 바다에 떴다.\n", encoding="utf-8")
     runs = {"run": run_dir, "finished": folder / "finished"}
     runs["finished"].mkdir()
     models = folder / "korean", folder / "bare"
-    with served_page(models, runs=runs, corpus=[corpus]) as explorer:
-        explorer.calls.load_tokenizers()
+    with served_page(models, runs=runs) as explorer:
         yield explorer.url
 
 
@@ -67,17 +64,6 @@ def test_a_candidate_keeps_what_follows_the_words_that_are_computed(served, brow
     page.wait_for_function("document.getElementById('sentence').value.startsWith('나 는 가 ')")
     value = page.input_value("#sentence")
     assert value.endswith(" 끝")
-
-
-def test_neighbors_come_from_the_corpus(page, show):
-    page.fill("#sentence", "우리는 배를 보았다.")
-    words_of(page, 8)
-    show(page, "near", ".found li")
-    found = "#near .columns > div:last-child .found li"
-    page.wait_for_selector(f"{found}:nth-child(2):last-child")  # one a sentence
-    assert "corpus.txt" in page.locator("#near").inner_text()
-    page.fill("#sentence", "배가 바다에 떴다.")
-    page.wait_for_selector(f"{found}:first-child:last-child")
 
 
 def test_a_run_is_shown_while_it_trains(page, run_dir, show):
@@ -114,12 +100,6 @@ def test_a_model_without_softmax_says_so_in_its_panels(served, browser_page, sho
         page.evaluate("(id) => document.getElementById(id).scrollIntoView()", panel)
     show(page, "reach", ".heat td")
     assert page.locator("#follow .failure, #map .failure, #reach .failure").count() == 0
-
-
-def test_words_that_the_corpus_lacks_have_neighbors_all_the_same(page, show):
-    page.fill("#sentence", " ".join(random_sentences(1)[0]))
-    show(page, "near", ".found li")
-    assert page.locator(".failure").count() == 0
 
 
 def test_a_page_says_when_a_server_reads_what_is_typed(page):

@@ -23,12 +23,6 @@ def write_data(folder, *, num_train=24, num_dev=12):
     return folder
 
 
-def write_test_data(folder, *, num_test=10):
-    """Write the test files of all data sets; return the folder."""
-    _write_splits(folder, {"test": num_test}, random.Random(1))
-    return folder
-
-
 def _write_splits(folder, sizes, draw):
     for split, count in sizes.items():
         people = [(draw.choice(NAMES), draw.choice(PLACES)) for _ in range(count)]

@@ -76,13 +76,13 @@ class LivePage(LiveServer):
 
 
 @contextmanager
-def served_page(names, *, runs=None, tasks=None, corpus=(), more_files=None):
+def served_page(names, *, runs=None, tasks=None, more_files=None):
     """Serve the page with models, by directory; `more_files` are contents by path."""
     models = load_explored([str(name) for name in names])
     loaded = {name: lambda run=run: run for name, run in (tasks or {}).items()}
-    calls = Calls(models, runs=runs, tasks=loaded, corpus=corpus)
+    calls = Calls(models, runs=runs, tasks=loaded)
     task_names = {name: run.task.name for name, run in (tasks or {}).items()}
-    content = catalog(models, served=True, runs=runs or (), tasks=task_names, corpus=corpus)
+    content = catalog(models, served=True, runs=runs or (), tasks=task_names)
     files = page_files(content, models)
     files |= {path: lambda text=text: text.encode() for path, text in (more_files or {}).items()}
     server = Server(page_router(files, calls), ServerSettings(), host="127.0.0.1")
@@ -134,22 +134,3 @@ def until(condition, *, seconds=20.0):
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
-
-
-class HeldBack:
-    """Stands before a computation, and counts the calls that have arrived there."""
-
-    @classmethod
-    def before(cls, server):
-        """Hold back the vectors of a server."""
-        held = cls(server.service._embedding.compute)
-        server.service._embedding.compute = held
-        return held
-
-    def __init__(self, compute):
-        self._compute, self.go, self.sizes = compute, threading.Event(), []
-
-    def __call__(self, items):
-        self.sizes.append(len(items))
-        assert self.go.wait(30)
-        return self._compute(items)

@@ -32,7 +32,7 @@ def denied(*arguments, **options):
 job.embed_lines = denied
 """
 LIMITS = {
-    "full disk": ("resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))", 1, "largest file size"),
+    "full disk": ("resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))", 1, "File too large"),
     "no descriptors": (
         "resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir('/proc/self/fd')) - 1, 4096))",
         1, "Too many open files",

@@ -9,7 +9,6 @@ import shlex
 import pytest
 
 from elmokit.weights.model_dir import load_model
-from elmokit.weights.model_files import models_over_training
 
 from ..builders.command_line import elmokit
 from ..builders.training_models import WORDS, random_sentences, write_text
@@ -20,7 +19,7 @@ SENTENCES = random_sentences(40)
 MADE = ("model_hash", "tokenizer", "normalization", "elmokit_version")
 """What the metadata of every result names."""
 ROWS = {
-    "change OLD NEW --min-count 4 --rounds 99 -o OUT.tsv --plot OUT.png": ("a b words", "excess"),
+    "change OLD NEW --min-count 4 --rounds 99 -o OUT.tsv": ("a b words", "excess"),
     "convert MODEL OUT": ("same_bits model_hash max_difference", "bit for bit identical"),
     "distil en OLD -o OUT.vec --min-count 2": ("words dim coverage", "384 dimensions"),
     "embed TEXT -o OUT.npz -m MODEL": ("sentences words_per_second metadata", "state reset"),
@@ -36,7 +35,6 @@ ROWS = {
     "pairs MODEL PAIRS --compare RUNMODEL --by kind -o OUT.tsv": (
         "models comparisons metadata", "minus"
     ),
-    "pairs KEPT PAIRS --kept": ("models words_read", "200"),
     "perplexity MODEL TEXT": (
         "forward backward mean tokens oov_rate bits_per_byte skipped metadata", "bits per byte"
     ),
@@ -47,11 +45,7 @@ ROWS = {
     "probe pos --data POS --model MODEL --random --vectors VECTORS": (
         "scores gains metadata", "trained minus untrained"
     ),
-    "probe pos --data POS --model KEPT --kept": (
-        "scores over_training", "after 200 words"
-    ),
     "reading MODEL TIMES --measure time -o OUT.tsv": ("gains left_out metadata", "R² points"),
-    "reading KEPT TIMES --measure time --kept": ("gains over_training", "by words read"),
     "surprisal MODEL TEXT -o OUT.tsv": ("forward backward mean output metadata", ""),
     "tokenize MODEL --text 'the 강'": ("texts counts metadata", "4\t5\t강\t\t259 235 177 150 260"),
     "trace MODEL 'the 강' --word 1 --weights 0.2,0.5,0.3": ("mixture metadata", "the [강]"),
@@ -131,9 +125,7 @@ def test_a_command_shows_its_result_or_prints_it_as_json(command, paths, shared,
 
 
 def test_models_are_kept_on_the_way_and_differ(paths):
-    models = models_over_training(str(paths["KEPT"]))
-    assert list(models.values()) == [100, 200, 400]
-    assert len({load_model(path).model_hash() for path in models}) == 3
-    assert load_model(next(iter(models))).spelling is not None
-    refused = elmokit("pairs", "en", paths["PAIRS"], "--kept", expect=2)
-    assert "--keep" in refused.stderr
+    models = [load_model(path) for path in (*(paths["KEPT"] / "kept").iterdir(), paths["KEPT"])]
+    assert sorted(model.training_metadata["targets_seen"] for model in models) == [100, 200, 400]
+    assert len({model.model_hash() for model in models}) == 3
+    assert all(model.spelling is not None for model in models)

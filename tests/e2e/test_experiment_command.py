@@ -55,11 +55,11 @@ def test_killed_and_started_again(folder, table, tmp_path):
     before = """
 import os, signal
 from elmokit.experiments import run_experiment
-write = run_experiment.write_score
-def once(*arguments, **facts):
-    write(*arguments, **facts)
+write = run_experiment.write_result
+def once(*arguments):
+    write(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
-run_experiment.write_score = once
+run_experiment.write_result = once
 """
     process = start_elmokit(
         *experiment(folder, *arguments), before=before,

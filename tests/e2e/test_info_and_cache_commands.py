@@ -27,9 +27,8 @@ def folder(shared, tmp_path_factory):
     (folder / "vectors.txt").write_text("sat 1 2\nbank 3 4\n", encoding="utf-8")
     (folder / "vectors.txt.json").write_text('{"elmokit_version": "0.2", "tokenizer": "simple"}')
     results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
-    made = {"elmokit_version": "0.2", "made_by": {}, "settings": {}, "words": 3, "corpus": {}}
     for name, content in {
-        "experiment/results.json": results | {"missing": [3]}, "v.bin.json": made,
+        "experiment/results.json": results | {"missing": [3]},
         "stopped/run.json": {"elmokit_version": "0.2", "config": {"a": 1}},
     }.items():  # fmt: skip
         (folder / name).parent.mkdir(exist_ok=True)
@@ -54,10 +53,8 @@ def folder(shared, tmp_path_factory):
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
         ("original/w.hdf5", {"kind": "model weights"}),
-        ("original", {"kind": "exported model", "weights": "w.hdf5"}),
         ("rows.tsv", {"kind": "surprisal", "rows": 7}),
         ("rows.jsonl", {"kind": "surprisal", "rows": 7}),
-        ("v.bin.json", {"kind": "metadata of word vectors", "version": "0.2", "words": 3}),
         ("page", {"kind": "explorer page"}),
     ],
 )
@@ -80,17 +77,6 @@ def test_an_onnx_file_names_its_model(folder):
     (folder / "model.onnx").write_bytes(b"no such thing")
     assert "model.onnx: damaged" in elmokit("info", folder / "model.onnx", expect=2).stderr
     assert "convert" in elmokit("info", folder / "model.onnx", expect=2).stderr
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_several_those_that_can_be_described_are(folder, order):
-    names = [folder / "model", folder / "text.txt"][::order]
-    shown = elmokit("info", *names, expect=2)
-    assert "kind            model" in shown.stdout
-    assert "text.txt is not a file that elmokit writes" in shown.stderr
-    items = json.loads(elmokit("info", *names, "--json", expect=2).stdout)["items"]
-    assert [item.get("kind") for item in items] == ["model", None][::order]
-    assert "text.txt" in next(item["error"] for item in items if "error" in item)
 
 
 @pytest.fixture

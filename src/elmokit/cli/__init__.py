@@ -8,7 +8,6 @@ SIGTERM, 129 after SIGHUP and 141 if nobody reads the results to their end.
 
 import inspect
 import re
-import sys
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -22,8 +21,11 @@ from typer.core import TyperCommand, TyperGroup
 from elmokit.cli import options
 from elmokit.cli.options import prepare_threads
 from elmokit.cli.output import (
+    BROKEN_PIPE,
     Result,
+    drop_results,
     emit_json,
+    flush_results,
     is_main_process,
     is_user_error,
     open_standard_streams,
@@ -35,36 +37,32 @@ COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
     "reading", "predict-word", "change", "vectors", "distil", "embed", "merge", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "trace", "explore",
-    "serve", "plot", "track", "convert", "info", "cache",
+    "serve", "plot", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
     "tokenize": "trace", "finetune": "pretrain", "perplexity": "surprisal",
     "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
     "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
-    "plot": "pretrain", "track": "pretrain", "cache": "info",
+    "plot": "pretrain", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0
 """How long another rank waits for rank 0 to report its error first."""
-_TEXTS = ("sentence", "given")
-"""Parameters that are text themselves."""
 
 
 class _Command(TyperCommand):
-    """Refuses empty values, which a path would take for the working directory."""
+    """Refuses empty values, and prints the result."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Look at the values as they were typed; only a text may be empty."""
-        values, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-        for parameter in self.params:
-            value = values.get(parameter.name)
-            given = value if isinstance(value, list | tuple) else [value]
-            if "" in given and parameter.name not in _TEXTS:
-                name = max(parameter.opts, key=len)
-                shown = name if name.startswith("-") else parameter.metavar or name.upper()
+        """Refuse an empty value, which a path would take for the working directory."""
+        for number, value in enumerate(args):
+            if value == "" or re.fullmatch(r"--[\w-]+=", value):
+                name = value or " ".join(args[max(0, number - 1) : number])
                 raise typer.BadParameter(
-                    f"{shown} has an empty value. Is a shell variable unset?", ctx=ctx
+                    f"There is an empty value after {name or ctx.info_name!r}. Is a shell variable "
+                    "unset?",
+                    ctx=ctx,
                 )
         return super().parse_args(ctx, args)
 
@@ -121,8 +119,11 @@ class _Group(TyperGroup):
         try:
             with needs_torch():
                 return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, BrokenPipeError):
+        except (typer.Exit, typer.Abort):
             raise
+        except BrokenPipeError as error:  # nobody reads on
+            drop_results()
+            raise typer.Exit(BROKEN_PIPE) from error
         except KeyboardInterrupt as error:
             print_error(error, debug=ctx.meta["debug"])
             raise typer.Exit(128 + getattr(error, "signal_number", SIGINT)) from error
@@ -221,4 +222,4 @@ def main() -> None:
     try:
         app(prog_name="elmokit")
     finally:
-        sys.stdout.flush()  # here, where a failure still changes the exit code
+        flush_results()  # here, where a failure still changes the exit code

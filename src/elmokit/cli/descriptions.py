@@ -7,19 +7,17 @@ from typing import Any
 
 from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
-from elmokit.embed.formats.registry import HDF5_SUFFIXES, read_any_metadata, suffixes
-from elmokit.errors import FormatError, InputError, quoted
+from elmokit.embed.formats.registry import read_any_metadata, suffixes
+from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage, file_sha256
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
 from elmokit.text.word_vocab import WordVocab
-from elmokit.vectors.training import METADATA_KEYS
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.card import EMBEDDINGS, FileKind
 from elmokit.weights.locate import (
     CONFIG_NAME,
-    OPTIONS_NAME,
     RUN_CONFIG_NAME,
     TASK_RUNS,
     find_model,
@@ -32,7 +30,6 @@ Description = dict[str, Any]
 RESULTS_FILE, CATALOG_NAME = "results.json", "explorer.json"
 """Marks of experiments and explorer pages, whose own modules import PyTorch."""
 SURPRISAL: FileKind = "surprisal"
-WEIGHTS: FileKind = "model weights"
 _ADVICE = "Copy the whole directory again."
 _NOT_OURS = (
     "`info` describes files that elmokit wrote. If this is a model of other software, `elmokit "
@@ -50,17 +47,12 @@ def describe(name_or_path: str) -> Description:
             if mark == RUN_CONFIG_NAME:
                 TASK_RUNS.find(name_or_path)  # which says that it is not the packaged one
             return {"path": path, **description(path)}
-    taggers = TASK_RUNS.names()
-    if name_or_path in taggers:
+    if name_or_path in TASK_RUNS.names():
         directory = TASK_RUNS.find(name_or_path)
         return {"path": directory, **_task_run(directory)}
     if path.is_dir() and name_or_path not in packaged_models():
         raise InputError(f"{path} has none of {', '.join(DIRECTORIES)}. {_NOT_OURS}")
-    try:
-        directory = find_model(name_or_path)
-    except FileNotFoundError as error:
-        error.add_note(f"Task runs in the package: {', '.join(taggers)}.")
-        raise
+    directory = find_model(name_or_path)
     return {"path": directory, **_model(directory)}
 
 
@@ -74,10 +66,6 @@ def _described_file(path: Path) -> Description:
         return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
     if suffix in (".tsv", ".jsonl") and (table := read_shape(path)) is not None:
         return _file(path, {"kind": SURPRISAL, "rows": table.num_rows, "columns": table.columns})
-    if suffix == ".json":
-        with suppress(FormatError):
-            made = read_json(path, advice="", required=METADATA_KEYS)
-            return _file(path, {**made, "kind": "metadata of word vectors"})
     try:
         return _vectors(path)
     except FormatError as error:
@@ -87,11 +75,8 @@ def _described_file(path: Path) -> Description:
                 "kind": "vocabulary", "hash": vocab.sha256, "bytes": path.stat().st_size,
                 "words": len(vocab), "first_words": vocab.words[:10],
             }  # fmt: skip
-        advice = _NOT_OURS
-        if any((path.parent / mark).is_file() for mark in DIRECTORIES if mark != OPTIONS_NAME):
-            advice = f"Describe its directory: `elmokit info {quoted(path.parent)}`."
         raise FormatError(
-            f"{path} is not a file that elmokit writes. Read as word vectors: {error} {advice}"
+            f"{path} is not a file that elmokit writes. Read as word vectors: {error} {_NOT_OURS}"
         ) from error
 
 
@@ -180,20 +165,8 @@ def _explorer(directory: Path) -> Description:
     }  # fmt: skip
 
 
-def _original(directory: Path) -> Description:
-    """Describe a model in the original's files by its weights, which name what was exported."""
-    for path in sorted(directory.iterdir()):
-        if path.suffix.lower() in HDF5_SUFFIXES:
-            with suppress(FormatError):
-                weights = _described_file(path)
-                if weights["kind"] == WEIGHTS:
-                    return {**weights, "kind": "exported model", "weights": path.name}
-    raise InputError(f"{directory} has no HDF5 weights that elmokit wrote. {_NOT_OURS}")
-
-
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, RUN_CONFIG_NAME: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,
-    OPTIONS_NAME: _original,
 }  # fmt: skip
 """The file that marks a kind of directory, and what describes it; the first one found counts."""

@@ -1,13 +1,12 @@
 """Options shared by several commands: a flag means the same everywhere; threads."""
 
 import logging
-import operator
 import os
 import re
 from collections.abc import Iterator, Mapping
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -113,6 +112,11 @@ SHARED_HELP = {
     "unk (<UNK> alone), or auto: spelled if the model knows how.",
     "layers": "top, average, or a layer number (0 is the token layer).",
     "tokenizer": f"Tokenizer, instead of the model's: {describe_tokenizers()}.",
+    "language": f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
+    "abbreviations and clitics it knows. Default: none.",
+    "recipe": "TOML file with settings, which override preset and defaults.",
+    "columns": "Columns of words and tags in files for ner, from 1, such as word=2,tag=3; default: "
+    "the first and the last, or those of the run.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",
     "min_count": "Minimum occurrences of a word.",
     "batch_tokens": "Words per batch; does not affect the result.",
@@ -182,14 +186,6 @@ GivenTextOption = Annotated[
     typer.Option("--text", "-t", metavar="STRING", help="A text instead of TEXT; repeatable."),
 ]
 TOKENIZERS = describe_tokenizers()
-LanguageOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LANG",
-        help=f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
-        "abbreviations and clitics it knows. Default: none.",
-    ),
-]
 
 
 def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
@@ -202,16 +198,6 @@ def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
 PRESETS = ", ".join(preset_names())
 RunDirOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
-]
-TrainingPrecisionOption = Annotated[
-    Literal["auto", "fp32", "bf16"] | None,
-    typer.Option(
-        help="Of matrix products; default: the recipe's, or auto: bf16 on a CPU that is faster in "
-        "it. Sets train.precision."
-    ),
-]
-RecipeOption = Annotated[
-    Path | None, typer.Option(metavar="FILE.toml", help="Settings; override preset and defaults.")
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -231,12 +217,6 @@ LayerCacheOption = Annotated[
 ]
 
 
-KeptOption = Annotated[
-    bool,
-    typer.Option("--kept", help="Also of the models that pretrain --keep kept: a learning curve."),
-]
-
-
 def counts_of(text: str | None) -> tuple[int, ...] | None:
     """Return ``--keep 500k,1M,2.5M`` as numbers."""
     if text is None:
@@ -250,34 +230,18 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
     return tuple(counts)
 
 
-NamedSettings = Mapping[str, tuple[str, Any]]
-"""By option, the setting that it means and its value (None: not given)."""
-
-
-def overrides(named: NamedSettings, set_: list[str] | None) -> list[str]:
-    """Return the settings that options and ``--set`` say."""
-    return [*as_settings(dict(named.values())), *(set_ or [])]
+def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
+    """Return the settings that options and ``--set`` say; the latter override the former."""
+    return [*as_settings(named), *(set_ or [])]
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
-    """Return ``--set`` of the options that are given."""
+    """Return ``--set`` of the settings that are given."""
     return [
         f"{setting}={dumps(value, ensure_ascii=False)}"
         for setting, value in values.items()
         if value is not None
     ]
-
-
-def check_agreement(config: object, named: NamedSettings) -> None:
-    """Check that no ``--set`` replaced what another option says."""
-    for option, (setting, value) in named.items():
-        if value is None:
-            continue
-        resolved = operator.attrgetter(setting)(config)
-        if resolved != value:
-            raise InputError(
-                f"{option} {value} contradicts --set {setting}={resolved}. Give one of them."
-            )
 
 
 def layers_of(text: str) -> str | int:
@@ -305,12 +269,7 @@ def text_lines(
             f"got {'both' if paths else 'neither'}."
         )
     if paths:
-        try:
-            return read_text_lines(find_files(paths), report, text_field=text_field)
-        except FileNotFoundError as error:
-            if any(" " in str(path) for path in paths):
-                error.add_note("If this is the text itself, give it with --text.")
-            raise
+        return read_text_lines(find_files(paths), report, text_field=text_field)
     with as_input_error():
         for text in given or ():
             check_text(text, where="--text")

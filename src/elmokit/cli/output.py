@@ -9,9 +9,8 @@ import sys
 import tempfile
 import time
 import traceback
-from codecs import lookup
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -39,14 +38,9 @@ class Result(NamedTuple):
 
 def emit_json(result: object) -> None:
     """Print `result` as one JSON object; NaN and infinity become null."""
-    text = json.dumps(jsonable(result), ensure_ascii=not stdout_is_utf8(), allow_nan=False)
+    text = json.dumps(jsonable(result), ensure_ascii=False, allow_nan=False)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
-
-
-def stdout_is_utf8() -> bool:
-    """Return whether stdout takes every character as it is, not as an escape that is no JSON."""
-    return (sys.stdout.encoding or "ascii").lower().replace("-", "") == "utf8"
 
 
 def check_output(
@@ -100,39 +94,20 @@ def configure_logging(*, debug: bool = False) -> None:
     logger.setLevel(usual if is_main_process() else logging.WARNING)
 
 
-_REMEDIES: dict[type[OSError], str] = {
-    FileNotFoundError: "Check the path; relative paths start at the current directory.",
-    FileExistsError: "Give another name, or move the existing file away.",
-    IsADirectoryError: "Give the path of a file.",
-    NotADirectoryError: "A component of this path is a file, not a directory. Give another path.",
-    PermissionError: "Change the permissions (ls -ld shows them), or give another path.",
-}
-_PATH_ERRORS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
+_PATH_ERRORS = (
+    FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError,
+)  # fmt: skip
+_PATH_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 """Other refusals of a path by the system."""
-_NO_ROOM = {
-    errno.EFBIG: "the largest file size that is allowed here (`ulimit -f` shows it)",
-    errno.EDQUOT: "your disk quota is used up",
-}
 
 
 def is_user_error(error: BaseException) -> bool:
     """Return whether the input is at fault: a path the system refuses, or an elmokit error."""
-    if isinstance(error, tuple(_REMEDIES)):
+    if isinstance(error, _PATH_ERRORS):
         return error.errno is None or error.filename is not None
-    if isinstance(error, OSError) and error.errno in _PATH_ERRORS:
+    if isinstance(error, OSError) and error.errno in _PATH_NUMBERS:
         return error.filename is not None
     return isinstance(error, ElmokitError) and no_room(error) is None
-
-
-@contextmanager
-def note_what_is_safe(note: str) -> Iterator[None]:
-    """After Ctrl-C or on a full disk, say what is already on disk."""
-    try:
-        yield
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:
-            error.add_note(note)
-        raise
 
 
 @contextmanager
@@ -168,13 +143,10 @@ def _message(error: BaseException) -> str:
         return "error: out of memory. Give a smaller batch or model; `ulimit -v` shows a limit."
     path = getattr(error, "filename", None)
     if (number := no_room(error)) is not None:
-        reason = _NO_ROOM.get(number, "the disk is full")
         where = path or f"standard output, or a temporary file in {tempfile.gettempdir()}"
-        again = "" if hasattr(error, "__notes__") else ", then run the command again"
-        return f"error: {reason}: could not write {where}. Free space{again}."
+        return f"error: {os.strerror(number)}: could not write {where}. Free space there."
     if isinstance(error, OSError) and error.strerror and path is not None:
-        remedies = (text for kind, text in _REMEDIES.items() if isinstance(error, kind))
-        return "\n".join([f"error: {error.strerror}: {path}", *remedies])
+        return f"error: {error.strerror}: {path}"
     if is_user_error(error) and text:
         return f"error: {text}"
     return f"error: {type(error).__name__}" + (f": {text}" if text else "")
@@ -185,95 +157,78 @@ BROKEN_PIPE = 141
 
 
 def open_standard_streams() -> None:
-    """Make all three streams usable, and refuse to start without standard output.
-
-    Messages that can no longer be written, such as after the terminal was closed, do not end the
-    command; results that cannot be written do, with exit code 1, or `BROKEN_PIPE` and no message if
-    nobody reads on.
-    """
-    # closed descriptors are taken: otherwise the next file that is opened would get the number of
-    # standard error, and libraries would write their messages into it
-    is_closed = [_take_if_closed(descriptor) for descriptor in (0, 1, 2)]
+    """Make all three streams usable, in UTF-8; refuse to start without standard output."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # taken: otherwise the next file that is opened would get the number of standard error,
+            # and libraries would write their messages into it
+            os.open(os.devnull, os.O_RDWR)
     streams = cast(Any, sys)  # a closed one is None
     streams.stdin = sys.stdin or _nowhere("r")
-    streams.stderr = _Stream(sys.stderr or _nowhere("w"))
-    if is_closed[1] or sys.stdout is None:
+    streams.stderr = _Messages(sys.stderr or _nowhere("w"))
+    if sys.stdout is None:
         streams.stdout = _nowhere("w")
         sys.stderr.write(
             "elmokit: error: standard output is closed, so results would be lost. Give a file or a "
             "pipe, or /dev/null to drop them.\n"
         )
         raise SystemExit(2)
-    streams.stdout = _Stream(sys.stdout, has_results=True)
     for stream in (streams.stdout, streams.stderr):
         if hasattr(stream, "reconfigure"):
-            # an ASCII stream gets UTF-8, as Typer would write to it, but past the checks of
-            # `_Stream`; others get escapes of the characters that they lack
-            is_ascii = lookup(stream.encoding).name == "ascii"
-            stream.reconfigure(errors="backslashreplace", encoding="utf-8" if is_ascii else None)
-
-
-def _take_if_closed(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
-        return True
-    return False
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _nowhere(mode: str) -> Any:
     return open(os.devnull, mode, encoding="utf-8")
 
 
-class _Stream:
-    """A stream that drops messages the system refuses; with results, a refusal ends the command."""
+class _Messages:
+    """Standard error that drops what the system refuses, as after the terminal was closed."""
 
-    def __init__(self, stream: Any, *, has_results: bool = False) -> None:
-        self._stream, self._has_results = stream, has_results
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     def write(self, text: str) -> int:
-        with self._refusal_handled():
+        with suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        with self._refusal_handled():
+        with suppress(OSError):
             self._stream.flush()
-
-    @contextmanager
-    def _refusal_handled(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if not self._has_results:
-                return
-            # what is buffered goes nowhere, or the interpreter would try, and complain, once more
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
-            if isinstance(error, BrokenPipeError):
-                raise SystemExit(BROKEN_PIPE) from None
-            sys.stderr.write(f"elmokit: error: standard output is cut: {error.strerror}.\n")
-            raise SystemExit(1) from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
+def drop_results() -> None:
+    """Send what is buffered nowhere, or the interpreter would try, and complain, once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def flush_results() -> None:
+    """Write what is buffered for standard output; exit with a code if that fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        drop_results()
+        raise SystemExit(BROKEN_PIPE if isinstance(error, BrokenPipeError) else 1) from None
+
+
 PACE_SECONDS = 300.0
 """The time left follows from the pace of the last minutes."""
 
+LOG_SECONDS = 30.0
+"""Between lines where stderr is not a terminal."""
 Progress = Callable[..., None]
 """Takes the work done and, by name, its `total`, a short `status` and the stage (`description`)."""
 
 
 @contextmanager
-def progress_bar(
-    description: str, *, total: float | None = None, log_every_seconds: float = 30.0
-) -> Iterator[Progress]:
-    """Show progress on stderr, each stage with a clock of its own; yield what updates it.
-
-    `log_every_seconds` applies where stderr is not a terminal.
-    """
+def progress_bar(description: str, *, total: float | None = None) -> Iterator[Progress]:
+    """Show progress on stderr, each stage with a clock of its own; yield what updates it."""
     if not is_main_process():
         yield lambda *_, **__: None
         return
@@ -285,27 +240,21 @@ def progress_bar(
         rich.TaskProgressColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn(),
         rich.TextColumn("{task.fields[status]}", markup=False),
     )  # fmt: skip
-    tasks: dict[str, Task] = {}
-    stage, last_line = description, time.monotonic()
+    stage, last_line = "", time.monotonic()
 
     def update(
         completed: float, *, status: str = "", total: float | None = total,
         description: str | None = None,
     ) -> None:  # fmt: skip
         nonlocal stage, last_line
-        stage = description or stage
-        task = tasks.get(stage)
-        if task is None or completed < task.completed:  # new, or begun again
-            if task is not None:
-                bar.remove_task(task.id)
-            bar.add_task(stage, total=None, status=status)
-            task = tasks[stage] = bar.tasks[-1]
+        name = description or stage or task.description
+        if name != stage or completed < task.completed:  # new, or begun again
+            stage = name
+            bar.reset(task.id, description=name)
             task.completed = completed  # what was done before is no part of the pace
-        for other in tasks.values():
-            other.visible = other is task
         bar.update(task.id, completed=completed, total=total, status=status)
         now = time.monotonic()
-        if not is_terminal and now - last_line >= log_every_seconds:
+        if not is_terminal and now - last_line >= LOG_SECONDS:
             last_line = now
             sys.stderr.write(_line(task))
 
@@ -314,6 +263,8 @@ def progress_bar(
         *columns, console=Console(stderr=True), redirect_stdout=False, disable=not is_terminal,
         speed_estimate_period=PACE_SECONDS, get_time=time.monotonic,
     ) as bar:  # fmt: skip
+        bar.add_task(description, total=total, status="")
+        (task,) = bar.tasks
         yield update
 
 

@@ -134,7 +134,7 @@ def prepare_text(
     text_shards = TextShards(text, normalization, on_preparation, workers, reader)
     if sources.shards is not None:
         if text.replay is not None:
-            raise InputError("text.replay (--replay) is mixed into raw text, not finished shards.")
+            raise InputError("text.replay is mixed into raw text, not finished shards.")
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
         for unused in (run_dir / SHARDS, valid_dir):  # of an earlier preparation, of other text

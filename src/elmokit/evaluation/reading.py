@@ -18,7 +18,6 @@ from elmokit.evaluation.regression import Gain, gain, groups_of
 from elmokit.evaluation.surprisal import TypedWord, typed_words
 from elmokit.evaluation.tables import Table, sentences_of_items
 from elmokit.shapes import Bool, Float, Int
-from elmokit.weights.model_files import models_over_training
 from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 FIGURES = ("forward", "backward", "forward_entropy")
@@ -72,8 +71,6 @@ class ReadingReport:
     """Share of the words outside the vocabulary."""
     spelled: bool
     gains: Gains
-    over_training: dict[str, tuple[int, Gains]]
-    """Of the models kept in training, the given one last: words read, and gains."""
     metadata: dict[str, Any]
     header: list[str]
     rows: list[list[Any]]
@@ -98,16 +95,10 @@ class Observations:
         )  # fmt: skip
 
 
-def reading_gains(
-    model: str, path: Path, options: ReadingOptions, *, kept: bool = False
-) -> ReadingReport:
-    """Return how much a model says about the reading times of a table.
-
-    ``kept``: also of the models that were kept while it was trained.
-    """
+def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingReport:
+    """Return how much a model says about the reading times of a table."""
     table, spill = Table(path), options.spill
     texts, located = _texts_of(table, options)
-    curve = models_over_training(model) if kept else {model: 0}
     loaded = open_bilm(model)
     words = _observed(loaded, table, texts, located, options)
     measures = {name: table.numbers(name) for name in options.measures}
@@ -132,20 +123,13 @@ def reading_gains(
     items = None if options.sentence is not None else np.array(table[options.item])[usable].tolist()
     groups, group_name = groups_of(own.sentence, items)
 
-    def gains_of(predictors: Columns) -> Gains:
-        return {
-            measure: {
-                name: gain(values[usable], baseline, columns, groups)
-                for name, columns in predictors.items()
-            }
-            for measure, values in measures.items()
+    gains = {
+        measure: {
+            name: gain(values[usable], baseline, columns, groups)
+            for name, columns in predictors.items()
         }
-
-    gains, over_training = gains_of(predictors), {}
-    for earlier, words_read in curve.items():
-        if earlier != model:
-            observed = _observed(open_bilm(earlier), table, texts, located, options)
-            over_training[earlier] = words_read, gains_of(_predictors(observed.keep(usable), spill))
+        for measure, values in measures.items()
+    }
     figures = {name: column[usable] for name, column in {**measures, **others, **base}.items()}
     figures |= {name: predictors[name] for name in FIGURES}
     header, rows = _tidy(own, figures)
@@ -154,8 +138,7 @@ def reading_gains(
         held_out_by=group_name, num_groups=len(set(groups.tolist())),
         unknown=float(np.mean([word.is_unknown for word in own.words])),
         spelled=any(word.spelling is not None for word in own.words),
-        gains=gains, over_training=over_training | {model: (curve[model], gains)},
-        metadata=loaded.metadata(), header=header, rows=rows,
+        gains=gains, metadata=loaded.metadata(), header=header, rows=rows,
     )  # fmt: skip
 
 

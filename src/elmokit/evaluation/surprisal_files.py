@@ -48,12 +48,10 @@ def _cell(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def write_jsonl(
-    rows: Rows, stream: TextIO | StringIO, columns: Sequence[str], *, ascii_only: bool = False
-) -> None:
+def write_jsonl(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -> None:
     for row in rows:
         values = {name: _plain(getattr(row, name)) for name in columns}
-        stream.write(json.dumps(values, ensure_ascii=ascii_only) + "\n")
+        stream.write(json.dumps(values, ensure_ascii=False) + "\n")
 
 
 def _plain(value: Any) -> Any:

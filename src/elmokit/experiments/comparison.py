@@ -82,7 +82,6 @@ class Findings:
     reference: str | None
     # the report is written after every run, and a test takes a second: tests by cells and seeds
     known: dict[object, Difference] = field(default_factory=dict)
-    scored: str = "the dev set"
     is_tuned: bool = False
 
     @cached_property

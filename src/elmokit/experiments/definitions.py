@@ -38,11 +38,7 @@ class ExperimentOptions:
     """Go on if ``output`` holds this experiment; without it, such a folder is refused."""
     model: str | None = None  # biLM; none: the packaged one of the experiment's language
     vectors: Path | None = None  # static word vectors, ideally of the same text as the biLM
-    test_dir: Path | None = None
-    """Folder like ``data_dir`` with a test file for each task, on which finished runs are scored,
-    whatever ``minutes`` says."""
     seeds: int | None = None  # of every task and condition; none: those of the settings
-    minutes: float | None = None  # time limit for the whole experiment
     tasks: tuple[str, ...] = ()  # empty: all tasks of the experiment
     tune: bool = False
     """Try `RATE_FACTORS` for every condition with seed 0 and use the best on the held-out part."""
@@ -61,7 +57,6 @@ class TaskSettings:
 
     task: str
     dataset: str  # folder with one train… and one dev… file
-    content: str  # of the files, for error messages
     hidden_dims: tuple[int, ...]
     dropout: float | None = None
     epochs: int
@@ -118,7 +113,6 @@ class ProbeSettings:
     kind: str  # name in run ids and results
     name: str
     dataset: str
-    content: str
     usual_test_set: str | None = None  # to use if the folder has several
     max_train: int | None = None
     reference: str  # representation that the others are tested against

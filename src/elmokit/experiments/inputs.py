@@ -1,4 +1,4 @@
-"""Inputs of an experiment: a biLM, data sets and samples of them, test files.
+"""Inputs of an experiment: a biLM, data sets and samples of them.
 
 Samples are drawn by the units of a task (`Task.divide`). The draw depends only on the file, not on
 a run's seed. The held-out part of a training set comes first in it: it is the same for every size
@@ -6,14 +6,13 @@ of the sample, and a smaller sample is part of a larger one.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.config import to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     EXAMPLES,
     HELD_OUT_SHARE,
@@ -25,12 +24,9 @@ from elmokit.experiments.definitions import (
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS, file_sha256, plain_suffix
 from elmokit.probes.inputs import SplitFiles, find_sense_inventory, find_splits
-from elmokit.tasks.formats.reading import DataFile, find_split
-from elmokit.tasks.inputs.settings import InputSettings
-from elmokit.tasks.inputs.task_bilm import TaskBiLM
+from elmokit.tasks.formats.reading import DataFile
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.examples import check_labels
-from elmokit.weights.locate import PACKAGED_MODELS, find_model, packaged_models
+from elmokit.weights.locate import PACKAGED_MODELS, find_model
 from elmokit.weights.model_dir import load_model
 
 SAMPLE_VERSION = 5
@@ -47,11 +43,6 @@ class RunFiles(NamedTuple):
 
 def find_bilm(experiment: Experiment, model: str | None) -> tuple[Path, dict[str, Any]]:
     """Return the directory of a biLM, and what identifies it."""
-    if model is None and experiment.language not in packaged_models():
-        raise InputError(
-            f"{experiment.name} needs a biLM of the language {experiment.language!r}, and the "
-            "package has none. Give one with --model, and vectors of its text with --vectors."
-        )
     path = PACKAGED_MODELS / experiment.language if model is None else find_model(model)
     bilm = load_model(path)
     return path, {
@@ -64,54 +55,17 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitF
     """Return the files of all data sets, by folder, after dividing each training set once."""
     files = {}
     for settings in tasks:
-        folder = data_dir / settings.dataset
-        with _said_what_belongs(folder, settings.content, "--data"):
-            files[settings.dataset] = find_splits(folder, find_task(settings.task).suffixes)
+        suffixes = find_task(settings.task).suffixes
+        files[settings.dataset] = find_splits(data_dir / settings.dataset, suffixes)
         _divide_training(files[settings.dataset].train, settings)
     return files
 
 
-def find_test_files(
-    test_dir: Path, tasks: Sequence[TaskSettings], data: Mapping[str, SplitFiles], model: Path
-) -> dict[str, Path]:
-    """Return the test files of all data sets, by folder, after reading each of them once.
-
-    A folder has one file with ``test`` in its name, or a single file of any name.
-    """
-    tokenize = TaskBiLM.open(InputSettings(embeddings="static"), str(model)).tokenizer.tokenize
-    tests = {}
-    for settings in tasks:
-        folder, training = test_dir / settings.dataset, data[settings.dataset].train
-        task = find_task(settings.task).in_units(settings.units)
-        with _said_what_belongs(folder, settings.content, "--test"):
-            present = [path for path in folder.glob("[!.]*") if path.is_file()]
-            path = present[0] if len(present) == 1 else find_split(folder, "test", task.suffixes)
-            # scores on the training file or on another task's would look like any others
-            if file_sha256(path) == file_sha256(training):
-                raise InputError(f"{path} has the same content as the training file {training}.")
-            examples = task.read(path, training=False, tokenize=tokenize)
-            if task.labels_are_answers and task.labels(examples):
-                known = task.read(training, training=True, tokenize=tokenize)
-                check_labels(path, task, task.labels(known), examples)
-        tests[settings.dataset] = path
-    return tests
-
-
 def find_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
     folder, usual = data_dir / settings.dataset, settings.usual_test_set
-    with _said_what_belongs(folder, settings.content, "--data"):
-        if EXAMPLES in settings.families:
-            find_sense_inventory(folder)
-        return settings.probe.find(folder, usual if any(folder.glob(f"{usual}.*")) else None)
-
-
-@contextmanager
-def _said_what_belongs(folder: Path, content: str, option: str) -> Iterator[None]:
-    try:
-        yield
-    except (FileNotFoundError, FormatError, InputError) as error:
-        kind = FileNotFoundError if isinstance(error, FileNotFoundError) else InputError
-        raise kind(f"{option}: {error} What belongs in {folder}: {content}.") from error
+    if EXAMPLES in settings.families:
+        find_sense_inventory(folder)
+    return settings.probe.find(folder, usual if any(folder.glob(f"{usual}.*")) else None)
 
 
 def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:

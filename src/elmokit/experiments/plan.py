@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elmokit.config import apply_overrides, from_dict, to_dict
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import InputError
 from elmokit.experiments.definitions import (
     CONTROL_SEEDS,
     RANDOM,
@@ -23,6 +23,7 @@ from elmokit.experiments.definitions import (
 )
 from elmokit.experiments.runs import RESULTS_FILE, Outcome, PlannedRun, RunResult
 from elmokit.files.json_files import read_json
+from elmokit.files.sources import damage
 from elmokit.tasks.runs.run_dir import TaskRunConfig
 
 RATE_FACTORS = (1.0, 0.5, 2.0)
@@ -136,13 +137,11 @@ def read_rates(path: Path, experiment: Experiment, tasks: Sequence[TaskSettings]
     results = read_json(path, advice=advice, required=("tuned", "runs"))
     if results["tuned"] is not True:
         raise InputError(f"{path} was made without --tune: its learning rates are not tuned.")
-    try:
+    with damage(path, advice):
         known = {
             (run["dataset"], run["condition"]): float(run["config"]["train"]["learning_rate"])
             for run in results["runs"]
         }
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path}: no usable learning rate: {error!r}. {advice}") from error
     needed = dict.fromkeys(
         (task.dataset, condition.tuned_name)
         for task in tasks

@@ -9,26 +9,23 @@ import numpy as np
 
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
-from elmokit.experiments.runs import RESULTS_FILE, FileScore, PlannedRun, RunResult, now
+from elmokit.experiments.runs import RESULTS_FILE, PlannedRun, RunResult, now
 from elmokit.experiments.tables import (
-    COMPARED,
-    PROBE_TABLES,
     TABLES,
     Table,
     mix_rows,
     probe_table,
     settings_table,
+    training_gain_table,
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
-from elmokit.files.sources import file_sha256
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
 from elmokit.training.curves import new_figure, write_picture
 
 TABLE_FILE, PLOT_FILE = "table.md", "plot.png"
 COUNTS_FILE = "counts.npz"
 """For each run, by its id, an array (units, k) from which its score and every p follow."""
-MAX_MISSING_SHOWN = 60
 PANEL_INCHES = 4.0
 
 
@@ -40,25 +37,10 @@ class Report:
 
 
 def write_report(
-    experiment: Experiment,
-    findings: Findings,
-    on_test: Findings | None,
-    origin: Mapping[str, str],
-    test_files: Mapping[str, Path],
-    output: Path,
+    experiment: Experiment, findings: Findings, origin: Mapping[str, str], output: Path
 ) -> Report:
-    """Write tables and plot; ``on_test`` are the same runs with their scores on the test files."""
-    tables, test = _tables(experiment, findings), {}
-    made = _metadata(experiment, findings, origin)
-    if on_test is not None:
-        tables += [TABLES[name](on_test) for name in experiment.tables if name in COMPARED]
-        files = {name: {"path": str(path), "sha256": file_sha256(path)}
-                 for name, path in test_files.items()}  # fmt: skip
-        made["test files"] = "; ".join(
-            f"{name}: {file['path']}, SHA-256 {file['sha256']}" for name, file in files.items()
-        )
-        scores = [{"id": run.id, **_score(result)} for run, result in on_test.finished]
-        test = {"test": {"files": files, **_comparisons(on_test), "runs": scores}}
+    """Write tables and plot."""
+    tables, made = _tables(experiment, findings), _metadata(experiment, findings, origin)
     missing = [
         (run, outcome or "not yet run")
         for run, outcome in findings.runs
@@ -70,9 +52,9 @@ def write_report(
         "made": made,
         "tuned": findings.is_tuned,
         "data": {run.dataset: run.metadata.get("data") for run, _ in findings.runs},
-        **test,
         "tables": [vars(table) for table in tables],
-        **_comparisons(findings),
+        "comparisons": [vars(gain) for gain in findings.comparisons],
+        "gain_changes": [vars(gain) for gain in findings.gain_changes],
         "runs": [_run(run, result) for run, result in findings.finished],
         "ended_at_their_best": [run.id for run in findings.ended_at_their_best],
         "missing": [
@@ -100,12 +82,10 @@ def write_report(
 def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
     if experiment.probe is None:
         return [*(TABLES[name](findings) for name in experiment.tables), settings_table(findings)]
-    probe = experiment.probe.probe
-    tables = [
-        PROBE_TABLES[name](findings, probe) if name in PROBE_TABLES else TABLES[name](findings)
-        for name in experiment.tables
-    ]
-    return [probe_table(findings, experiment.probe), *tables]
+    tables = [probe_table(findings, experiment.probe)]
+    if "training_gains" in experiment.tables:
+        tables.append(training_gain_table(findings, experiment.probe.probe))
+    return [*tables, *(TABLES[name](findings) for name in experiment.tables if name in TABLES)]
 
 
 def _metadata(
@@ -132,26 +112,16 @@ def _metadata(
     return {name: value or "none yet" for name, value in facts.items()}
 
 
-def _comparisons(findings: Findings) -> dict[str, Any]:
-    return {
-        "comparisons": [vars(gain) for gain in findings.comparisons],
-        "gain_changes": [vars(gain) for gain in findings.gain_changes],
-    }
-
-
 def _run(run: PlannedRun, result: RunResult) -> dict[str, Any]:
     return {
         "id": run.id, "task": run.task, "dataset": run.dataset, "condition": run.condition,
-        "share": run.share, "seed": run.seed, **_score(result), "examples": result.num_examples,
+        "share": run.share, "seed": run.seed, "metric": result.metric, "value": result.value,
+        "details": dict(result.details), "examples": result.num_examples,
         "best_epoch": result.best_epoch, "epochs": result.epochs,
         "seconds": round(result.seconds, 1), "wall_seconds": round(result.wall_seconds, 1),
         "layer_weights": [vars(mix) for mix in result.layer_weights],
         "config": run.metadata.get("config"), **result.made,
     }  # fmt: skip
-
-
-def _score(result: FileScore) -> dict[str, Any]:
-    return {"metric": result.metric, "value": result.value, "details": dict(result.details)}
 
 
 def _markdown(
@@ -164,8 +134,6 @@ def _markdown(
             parts += table.notes
     if missing:
         parts.append(f"## Not run: {len(missing)} of {num_runs}\n")
-        if len(missing) > MAX_MISSING_SHOWN:
-            missing[MAX_MISSING_SHOWN:] = [f"- and {len(missing) - MAX_MISSING_SHOWN} more"]
         parts.append("\n".join(missing))
     parts.append("## How it was made\n")
     parts.append("\n".join(f"- {name}: {value}" for name, value in made.items()))

@@ -2,11 +2,9 @@
 
 import logging
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from elmokit.errors import InputError, counted
@@ -21,17 +19,15 @@ from elmokit.experiments.definitions import (
 from elmokit.experiments.plan import Rates
 from elmokit.experiments.report import Report, write_report
 from elmokit.experiments.runs import (
-    RESULT_FILE,
     RESULTS_FILE,
     Outcome,
     PlannedRun,
     RunResult,
     measure,
     read_outcome,
-    score_on_test,
     train_and_score,
     write_divergence,
-    write_score,
+    write_result,
 )
 from elmokit.files.sources import file_sha256
 from elmokit.inference.precision import pick_device
@@ -44,7 +40,6 @@ from elmokit.weights.locate import PACKAGED_MODELS
 log = logging.getLogger(__name__)
 
 RATE_SETTING = "train.learning_rate="
-NO_TIME = "no time left"
 SHOWN_HASH = 12
 
 
@@ -60,10 +55,6 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-
-
-class OutOfTime(Exception):
-    """A run was stopped at the time limit."""
 
 
 def run_experiment(
@@ -100,19 +91,16 @@ class _Session:
         self.facts: dict[str, Any] = {
             "elmokit_version": __version__, **metadata, "vectors": file_sha256(options.vectors),
         }  # fmt: skip
-        # by the id of a run: how it ended, or why it has not ended or cannot start
+        # by the id of a run: how it ended, or why it cannot start yet
         self.outcomes: dict[str, Outcome] = {}
         self.reasons: dict[str, str] = {}
         self.tasks = {task.dataset: task for task in experiment.select_tasks(options.tasks)}
-        self.test_files: dict[str, Path] = {}
         self.rates: Rates = {}
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.current = ""
         self.data_of = cache(self._read_data)  # once for all runs of a data set
-        self.known: tuple[dict[object, Difference], dict[object, Difference]] = ({}, {})
-        minutes = options.minutes
-        self.deadline = None if minutes is None else time.monotonic() + 60 * minutes
+        self.known: dict[object, Difference] = {}
         if experiment.probe is None:
             self._prepare_tasks()
         else:
@@ -120,9 +108,9 @@ class _Session:
 
     def _prepare_probe(self, probe: ProbeSettings) -> None:
         options = self.options
-        if any((options.tune, options.rates, options.overrides, options.test_dir)):
+        if any((options.tune, options.rates, options.overrides)):
             name = self.experiment.name
-            raise InputError(f"{name} trains no task: remove --tune, --rates, --set and --test.")
+            raise InputError(f"{name} trains no task: remove --tune, --rates and --set.")
         inputs.find_probe_data(probe, options.data_dir)
         facts = self.facts | {"data": inputs.probe_facts(probe, options.data_dir)}
         self.runs = plan.plan_probe(probe, seeds=options.seeds, metadata=facts)
@@ -134,10 +122,6 @@ class _Session:
         if options.rates is not None and (options.tune or sets_rate):
             raise InputError(f"--rates excludes --tune and --set {RATE_SETTING}: remove one.")
         self.files = inputs.find_data(options.data_dir, tasks)
-        if options.test_dir is not None:
-            self.test_files = inputs.find_test_files(
-                options.test_dir, tasks, self.files, self.model
-            )
         metadata = {
             name: self.facts | {"data": inputs.task_facts(task, self.files[name])}
             for name, task in self.tasks.items()
@@ -165,7 +149,7 @@ class _Session:
     def identity(self) -> Identity:
         """Return what must be the same when the experiment is resumed.
 
-        Tasks, seeds and test files may be added or left out: each data set is an input of its own.
+        Tasks and seeds may be added or left out: each data set is an input of its own.
         """
         read: dict[str, Any] = {
             "elmokit_version": __version__,
@@ -206,25 +190,19 @@ class _Session:
         return list({run.id: run for run in (*self.tuning, *self.runs)}.values())
 
     def _settle(self, run: PlannedRun) -> None:
-        """Execute a run that has neither a result nor diverged, within the time limit."""
+        """Execute a run that has neither a result nor diverged."""
         run_dir = run.directory(self.options.output)
         if run.id not in self.outcomes:
-            if self._is_out_of_time():
-                self.reasons[run.id] = NO_TIME
-                return
             self.current = run.describe()
             self._tell(f"{self.current}: starting")
             try:
                 result = self._execute(run)
-            except OutOfTime:
-                self.reasons[run.id] = f"{NO_TIME}: it was started and stopped"
-                return
             except FloatingPointError as error:
                 log.warning("%s: %s", self.current, error)
                 write_divergence(run_dir, str(error))
                 self.outcomes[run.id] = f"diverged: {error}"
                 return
-            write_score(run_dir / RESULT_FILE, result, run=vars(run))
+            write_result(run, self.options.output, result)
             self.outcomes[run.id] = result
             self._write()
             score = f"{result.metric} {result.value:.2f}" if result.metric else "done"
@@ -251,18 +229,13 @@ class _Session:
 
     def _on_work(self, text: str) -> None:
         self._tell(f"{self.current}: {text}")
-        if self._is_out_of_time():
-            raise OutOfTime
-
-    def _is_out_of_time(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _write(self) -> Report:
         options, model = self.options, self.model
         # a run that waits for a learning rate may have been tried with the one of the settings
         ended = [(run, self.reasons.get(run.id) or self.outcomes.get(run.id)) for run in self.runs]
         findings = Findings(
-            ended, self.experiment.reference, self.known[0],
+            ended, self.experiment.reference, self.known,
             is_tuned=options.tune or options.rates is not None,
         )  # fmt: skip
         shown = model.name if model.parent == PACKAGED_MODELS else options.model
@@ -273,18 +246,4 @@ class _Session:
         }
         if options.rates is not None:
             origin["learning rates"] = f"tuned by an earlier command, from {options.rates}"
-        on_test = self._on_test(findings) if self.test_files else None
-        return write_report(
-            self.experiment, findings, on_test, origin, self.test_files, options.output
-        )
-
-    def _on_test(self, findings: Findings) -> Findings:
-        """Return the runs with their scores on the test files."""
-        runs = []
-        for run, outcome in findings.runs:
-            if isinstance(outcome, RunResult):
-                file = self.test_files[run.dataset]
-                score = score_on_test(run, file, self.options, self._tell)
-                outcome = replace(outcome, **vars(score))
-            runs.append((run, outcome))
-        return replace(findings, runs=runs, known=self.known[1], scored="the test files")
+        return write_report(self.experiment, findings, origin, options.output)

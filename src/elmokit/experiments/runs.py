@@ -17,7 +17,7 @@ from importlib.metadata import version
 from itertools import count
 from os import cpu_count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,9 +32,8 @@ from elmokit.experiments.definitions import (
     ExperimentOptions,
     ProbeSettings,
 )
-from elmokit.experiments.inputs import RunFiles, sample_file
+from elmokit.experiments.inputs import RunFiles
 from elmokit.files.json_files import read_json, write_json
-from elmokit.files.sources import file_sha256
 from elmokit.files.temporary import remove_whole
 from elmokit.inference.precision import pick_device
 from elmokit.jobs.job import METRICS_FILE, checkpoints_of, read_log
@@ -47,7 +46,6 @@ from elmokit.tasks.formats.senses import read_sense_inventory
 from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
-from elmokit.tasks.task import TaskScore
 from elmokit.vectors.vector_files import read_vectors
 from elmokit.version import __version__
 
@@ -90,7 +88,9 @@ class PlannedRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileScore:
+class RunResult:
+    """The result of a run; its score is that of the dev set, with the weights of the best epoch."""
+
     metric: str
     value: float
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -99,29 +99,6 @@ class FileScore:
     each representation."""
     sampling_units: list[int] = field(default_factory=list)
     """(examples,): the sampling unit of each; empty: an example is one."""
-
-    @classmethod
-    def of(cls, score: TaskScore) -> "FileScore":
-        return FileScore(
-            metric=score.metric, value=score.value, details=score.details,
-            counts=score.counts.tolist(), sampling_units=score.sampling_units.tolist(),
-        )  # fmt: skip
-
-    @property
-    def counts_by_unit(self) -> np.ndarray:
-        """The sums of the counts of each sampling unit: (units, k)."""
-        counts = np.array(self.counts, dtype=np.float64)
-        if not self.sampling_units:
-            return counts
-        sums = np.zeros((max(self.sampling_units) + 1, counts.shape[1]))
-        np.add.at(sums, np.array(self.sampling_units), counts)
-        return sums
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult(FileScore):
-    """The result of a run; its score is that of the dev set, with the weights of the best epoch."""
-
     num_examples: int
     epochs: list[dict[str, float]] = field(default_factory=list)
     """``epoch``, ``loss`` and ``held_out`` (the score that chose the best one) of each epoch."""
@@ -132,6 +109,16 @@ class RunResult(FileScore):
     layer_weights: tuple[MixWeights, ...] = ()
     made: Mapping[str, str] = field(default_factory=dict)
     """Date, hardware and versions; where the training was resumed, of its last part."""
+
+    @property
+    def counts_by_unit(self) -> np.ndarray:
+        """The sums of the counts of each sampling unit: (units, k)."""
+        counts = np.array(self.counts, dtype=np.float64)
+        if not self.sampling_units:
+            return counts
+        sums = np.zeros((max(self.sampling_units) + 1, counts.shape[1]))
+        np.add.at(sums, np.array(self.sampling_units), counts)
+        return sums
 
     @property
     def held_out(self) -> float:
@@ -145,7 +132,6 @@ class RunResult(FileScore):
 
 Outcome = RunResult | str
 """A result, or why there is none."""
-Score = TypeVar("Score", bound=FileScore)
 
 
 def read_outcome(run_dir: Path) -> Outcome | None:
@@ -153,21 +139,18 @@ def read_outcome(run_dir: Path) -> Outcome | None:
     if path.is_file():
         advice = "Remove that file to repeat the run."
         return f"diverged: {read_json(path, advice=advice, required=['message'])['message']}"
-    return read_score(run_dir / RESULT_FILE, RunResult)
-
-
-def read_score(path: Path, kind: type[Score]) -> Score | None:
-    """Return a stored score, or none without one."""
+    path = run_dir / RESULT_FILE
     if not path.is_file():
         return None
-    advice = f"Remove {path} to repeat what it is the result of."
+    advice = f"Remove {path} to repeat the run."
     table = read_json(path, advice=advice, required=["result"])["result"]
-    return parse_record(kind, table, source=path, advice=advice)
+    return parse_record(RunResult, table, source=path, advice=advice)
 
 
-def write_score(path: Path, score: FileScore, **facts: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {**facts, "result": asdict(score)}, indent=None)
+def write_result(run: PlannedRun, output: Path, result: RunResult) -> None:
+    run_dir = run.directory(output)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    write_json(run_dir / RESULT_FILE, {"run": vars(run), "result": asdict(result)}, indent=None)
 
 
 def write_divergence(run_dir: Path, message: str) -> None:
@@ -199,14 +182,17 @@ def train_and_score(
         ),
         on_layers=lambda done, total: on_work(f"layers of {done:,} of {total:,} sentences"),
     )  # fmt: skip
-    score = _load(run_dir, use).evaluate(files.dev)
+    score = TaskRun.load(
+        run_dir, model=use.model, vectors=use.vectors, device=use.device, cache_dir=use.cache_dir
+    ).evaluate(files.dev)
     rows = read_log(run_dir / METRICS_FILE)
     if [row.get("epoch") for row in rows] != list(range(1, trained.num_epochs + 1)):
         raise FormatError(f"{run_dir / METRICS_FILE} is damaged: remove {run_dir} to train again.")
     num_examples = read_metadata(run_dir)["data"]["examples"]
     has_mixes = config.inputs.sources.layers == "mix"
     return RunResult(
-        **vars(FileScore.of(score)),
+        metric=score.metric, value=score.value, details=score.details,
+        counts=score.counts.tolist(), sampling_units=score.sampling_units.tolist(),
         num_examples=max(1, round(run.share * num_examples)),
         epochs=[{"epoch": r["epoch"], "loss": r["loss"], "held_out": r["dev"]} for r in rows],
         best_epoch=trained.best.epoch, seconds=trained.seconds,
@@ -214,30 +200,6 @@ def train_and_score(
         layer_weights=read_layer_weights(run_dir).mixes if has_mixes else (),
         made=_provenance(use.device),
     )  # fmt: skip
-
-
-def score_on_test(
-    run: PlannedRun, file: Path, use: ExperimentOptions, on_work: OnWork
-) -> FileScore:
-    """Return the score of a finished run on a test file, which is stored with the run."""
-    run_dir, sha256 = run.directory(use.output), file_sha256(file)
-    path = run_dir / f"test-{sha256[:ID_LENGTH]}.json"
-    score = read_score(path, FileScore)
-    if score is None:
-        on_work(f"{run.describe()}: scoring the test file")
-        sample = sample_file(
-            file, use.output / "samples" / f"test-{sha256}", task=run.task, limit=None,
-            subset=run.metadata["data"]["subset"],
-        )  # fmt: skip
-        score = FileScore.of(_load(run_dir, use).evaluate(sample))
-        write_score(path, score, test=sha256)
-    return score
-
-
-def _load(run_dir: Path, use: ExperimentOptions) -> TaskRun:
-    return TaskRun.load(
-        run_dir, model=use.model, vectors=use.vectors, device=use.device, cache_dir=use.cache_dir
-    )
 
 
 def measure(

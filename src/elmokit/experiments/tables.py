@@ -18,7 +18,6 @@ from elmokit.metrics.bootstrap import (
 from elmokit.probes.inputs import UNTRAINED
 from elmokit.probes.layer_weights import POSITIONS
 from elmokit.probes.probe import Probe, training_gains
-from elmokit.probes.wsd import TIE_TOLERANCE
 from elmokit.tasks.inputs.settings import MixPosition
 
 NOTHING = "–"
@@ -45,7 +44,7 @@ def score_table(findings: Findings) -> Table:
         scores = [_score(cell, findings.num_planned[row, name]) for name, cell in cells.items()]
         rows.append((*_head(*row), *facts, *scores))
     return Table(
-        f"Scores on {findings.scored}, in percent: mean ± standard deviation over the seeds",
+        "Scores on the dev set, in percent: mean ± standard deviation over the seeds",
         ("task", "data", "labels", "metric", "examples", *findings.conditions),
         tuple(rows),
     )
@@ -61,7 +60,7 @@ def _score(cell: Cell | None, num_planned: int) -> str:
 
 def gain_table(findings: Findings) -> Table:
     return Table(
-        f"Against {findings.reference}, on {findings.scored}",
+        f"Against {findings.reference}, on the dev set",
         (
             "task", "data", "labels", "condition", "gain", INTERVAL, "error reduction",
             "p", "p (Holm)", "seeds", "units", f"epochs to the best of {findings.reference}",
@@ -92,7 +91,7 @@ def _gain_row(gain: Difference) -> tuple[str, ...]:
 
 def fewer_labels_table(findings: Findings) -> Table:
     return Table(
-        f"Gain over {findings.reference} with fewer labels and with all, on {findings.scored}",
+        f"Gain over {findings.reference} with fewer labels and with all, on the dev set",
         (
             "task", "data", "labels", "condition", "gain", "gain with all labels", "change",
             INTERVAL, "p", "p (Holm)",
@@ -253,27 +252,6 @@ def training_gain_table(findings: Findings, probe: Probe) -> Table:
     )
 
 
-def tie_table(findings: Findings, probe: Probe) -> Table:
-    """Return how many decisions were ties, and the weight of the prior."""
-    names = [figure.name for figure in probe.figures]
-    lines = []
-    for name, scores in _representations(findings)[0].items():
-        ties = [[score["num_ties"].get(figure) for score in scores] for figure in names]
-        weights = [score["prior_weight"] for score in scores]
-        weight = NOTHING if None in weights else ", ".join(f"{weight:g}" for weight in weights)
-        lines.append((name, *map(_cell, ties), weight))
-    return Table(
-        "Ties",
-        ("representation", *(probe.columns[name] for name in names), "weight of the prior"),
-        tuple(lines),
-        (
-            f"words of which several senses are equally good, within {TIE_TOLERANCE:g}; the one "
-            "that the inventory lists first is taken. The weight is that of the test set, chosen "
-            "on SemCor, for each seed.",
-        ),
-    )
-
-
 def example_table(findings: Findings) -> Table:
     details = [result.details for _, result in findings.finished]
     examples = [example for table in details for example in table.get("examples", ())]
@@ -291,11 +269,6 @@ TABLES: Mapping[str, Callable[[Findings], Table]] = {
     "curves": curve_table, "mixes": mix_table, "examples": example_table,
 }  # fmt: skip
 """Tables of an experiment, by the names in its definition."""
-COMPARED = ("scores", "gains", "fewer_labels")
-"""Those that are also made of the scores on test files."""
-PROBE_TABLES: Mapping[str, Callable[[Findings, Probe], Table]] = {
-    "training_gains": training_gain_table, "ties": tie_table,
-}  # fmt: skip
 
 
 def _representations(

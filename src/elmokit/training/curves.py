@@ -1,9 +1,7 @@
-"""The curves of a training run: plots, TensorBoard, and what the page shows."""
+"""The curves of a training run: plots, and what the page shows."""
 
-import json
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from elmokit.errors import InputError, MissingExtraError, quoted
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage
-from elmokit.jobs.job import MARK, METRICS_FILE, RUN_FILE, command_of, is_begun, read_log
+from elmokit.jobs.job import MARK, METRICS_FILE, RUN_FILE, command_of, read_log
 from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -23,7 +21,6 @@ BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 """Perplexities of the base model and of the fine-tuned one."""
 MAX_ROWS = 4000
 """Rows of a log that are shown, evenly thinned; those with held-out perplexities all are."""
-POLL_SECONDS = 2.0
 
 _ADVICE = "Make it again, or remove it."
 _QUIET_SECONDS = 600  # without a new line in its log a run counts as stopped
@@ -170,45 +167,3 @@ def plot_run(directory: Path, path: Path) -> RunCurves:
             axes.legend(fontsize="small")
     write_picture(figure, path)
     return run
-
-
-def track(run_dir: Path, *, follow: bool = False) -> int:
-    """Write a run's figures and settings into ``RUN/tensorboard``; return the number of rows.
-
-    ``follow`` waits for further rows until Ctrl-C. Rows that a resumed run repeats come once.
-    """
-    path = run_dir / METRICS_FILE
-    if not path.is_file():
-        raise InputError(f"{run_dir} has no {METRICS_FILE}: it is no run of pretrain or train.")
-    try:
-        from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError("tensorboard", extra="tensorboard") from error
-    count = 0
-    with SummaryWriter(str(run_dir / "tensorboard")) as writer:
-        if is_begun(run_dir):
-            record = read_json(run_dir / RUN_FILE, advice="Copy the whole directory again.")
-            writer.add_text("settings", f"```\n{json.dumps(record.get('config'), indent=2)}\n```")
-        try:
-            for row in _rows(path, follow=follow):
-                for name, value in row.items():
-                    if name != "step" and type(value) in (int, float):
-                        writer.add_scalar(name, value, row["step"])
-                count += 1
-        except KeyboardInterrupt:
-            if not follow:
-                raise
-    return count
-
-
-def _rows(path: Path, *, follow: bool) -> Iterator[dict[str, Any]]:
-    seen: set[tuple[int, frozenset[str]]] = set()
-    while True:
-        for row in read_log(path):
-            columns = row["step"], frozenset(row)
-            if columns not in seen:
-                seen.add(columns)
-                yield row
-        if not follow:
-            return
-        time.sleep(POLL_SECONDS)

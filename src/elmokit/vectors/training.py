@@ -159,10 +159,6 @@ def train_vectors(
     return report
 
 
-METADATA_KEYS = ("elmokit_version", "made_by", "settings", "corpus")
-"""Some of the keys of the JSON file beside vectors, by which it is known."""
-
-
 def corpus_shards(
     corpus: Sequence[Path],
     folder: Path,

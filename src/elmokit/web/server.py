@@ -107,8 +107,8 @@ def json_response(
     return Response(as_json(content), status, headers, media_type="application/json")
 
 
-BODY, HAS_GONE = "elmokit_body", "elmokit_has_gone"
-"""In the state of a request: what was posted; whether its client has left."""
+BODY = "elmokit_body"
+"""In the state of a request: what was posted."""
 OPEN_PATH = "/health"
 """Answered to everyone: it says nothing but that the server lives."""
 MAX_BODY_BYTES = 4_000_000
@@ -118,8 +118,6 @@ READ_SECONDS = 60.0
 """The time in which a client must read each piece of its answer."""
 CLOSE = {"Connection": "close"}
 """Ends a connection on which more may come that is not read."""
-PIECE_BYTES = 65_536
-"""A piece of an answer; the next one is sent when most of it has been read."""
 
 _MAX_DISCARDED_BYTES = 64 * 2**20
 """Read of a body that is too large, so that its client reads the answer before the end."""
@@ -134,10 +132,9 @@ class Gate:
 
     def __init__(
         self, app: Router, settings: ServerSettings, *, host: str,
-        on_error: Callable[[RequestError], None], on_gone: Callable[[Any], None],
+        on_error: Callable[[RequestError], None],
     ) -> None:  # fmt: skip
         self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
-        self._on_gone = on_gone
         self._names = {name.lower() for name in settings.allowed_hosts}
         self._num_open = 0
 
@@ -147,7 +144,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, send = Headers(scope=scope), _in_pieces(send)
+        headers, send = Headers(scope=scope), _in_time(send)
         try:
             if scope["path"] != OPEN_PATH or scope["method"] == "POST":
                 self._check_sender(scope["method"], headers)
@@ -156,14 +153,9 @@ class Gate:
                 return
             with self._place():
                 scope["state"][BODY] = await _read_body(headers, Request(scope, receive))
-                leaving = asyncio.create_task(_note_leaving(scope["state"], receive))
-                try:
-                    await self._app(scope, receive, send)
-                finally:
-                    leaving.cancel()
-        except ClientDisconnect:  # in the middle of its answer
-            self._on_gone(scope.get("client"))
-            await asyncio.sleep(0)  # uvicorn learns of it
+                await self._app(scope, receive, send)
+        except ClientDisconnect:
+            log.info("a client left in the middle of its answer")
         except Exception as error:
             refusal = as_request_error(scope["path"], error)
             self._on_error(refusal)
@@ -229,32 +221,17 @@ def is_own_host(header: str, *, host: str) -> bool:
         return False
 
 
-def _in_pieces(send: Send) -> Send:
-    """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
+def _in_time(send: Send) -> Send:
+    """Return ``send`` for which a client that does not read its answer in time counts as gone."""
 
-    uvicorn takes a message of any size at once, and waits before the next one. A client that does
-    not read in time counts as gone.
-    """
-
-    async def send_pieces(message: Message) -> None:
-        body = message.get("body", b"")
+    async def send_in_time(message: Message) -> None:
         try:
-            for start in range(0, len(body), PIECE_BYTES):
-                piece = body[start : start + PIECE_BYTES]
-                async with asyncio.timeout(READ_SECONDS):
-                    await send({"type": message["type"], "body": piece, "more_body": True})
             async with asyncio.timeout(READ_SECONDS):
-                await send({**message, "body": b""} if body else message)
+                await send(message)
         except TimeoutError:
             raise ClientDisconnect from None
 
-    return send_pieces
-
-
-async def _note_leaving(state: dict[str, Any], receive: Receive) -> None:
-    """Wait until the client has its answer or is gone, and say so to what computes it."""
-    await receive()  # nothing follows the body but the end
-    state[HAS_GONE] = True
+    return send_in_time
 
 
 async def _read_body(headers: Headers, request: Request) -> bytes:
@@ -302,19 +279,13 @@ class Server(uvicorn.Server):
     ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                Gate(app, settings, host=host, on_error=on_error, on_gone=self._abort), http="h11",
-                loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
+                Gate(app, settings, host=host, on_error=on_error), http="h11", loop="asyncio",
+                ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
-
-    def _abort(self, client: Any) -> None:
-        """End the connection of a client, also what it has not read."""
-        for connection in list[Any](self.server_state.connections):
-            if connection.client == client:
-                connection.transport.abort()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal, which is no error; at a second one end here and now.

@@ -52,8 +52,6 @@ class ServerSettings:
     """Texts of a request; they are computed in batches of ``batch_tokens``."""
     batch_tokens: int = 2048
     """Words and sentence boundaries that are computed together."""
-    batch_wait_seconds: float = 0.004
-    """How long a request waits for others, if nothing else is being computed."""
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout_seconds < math.inf:

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from elmokit.bilm.config import MAX_WORDS, NORM_EPSILON, BiLMConfig, LayerNorm, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, InputError, check_ranges
+from elmokit.errors import FormatError, check_ranges
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.shapes import Float
@@ -21,7 +21,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.arrays import Storage, read_all
 from elmokit.weights.card import adding_version_hint
-from elmokit.weights.locate import CONFIG_NAME, find_model, packaged_models
+from elmokit.weights.locate import CONFIG_NAME, packaged_models
 
 MODEL_TYPE = "elmokit"
 COPY_AGAIN = "Copy the whole model directory again."
@@ -128,23 +128,6 @@ def short_count(number: int) -> str:
         if number % size == 0:
             return f"{number // size}{unit}"
     return str(number)
-
-
-def models_over_training(path: str) -> dict[str, int]:
-    """Return the models that a run kept, then its last one, with the words each has read."""
-    directory = find_model(path)
-    folders = [entry for entry in (directory / KEPT).glob("*") if (entry / CONFIG_NAME).exists()]
-    if not folders:
-        raise InputError(
-            f"{directory} kept no models of earlier times: `elmokit pretrain --keep 1M,2M,5M` does."
-        )
-    words_read = {}
-    for name, folder in (*((str(folder), folder) for folder in folders), (path, directory)):
-        seen = read_config(folder).training.get("targets_seen")
-        if not isinstance(seen, int):
-            raise InputError(f"{folder / CONFIG_NAME} does not say how many words it has read.")
-        words_read[name] = seen
-    return dict(sorted(words_read.items(), key=lambda pair: (pair[0] == path, pair[1])))
 
 
 def read_vocab(directory: Path, config: ModelDirConfig) -> WordVocab | None:

@@ -1,4 +1,3 @@
-import errno
 import json
 import logging
 import os
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from elmokit.cli import output
-from elmokit.cli.output import BROKEN_PIPE, note_what_is_safe, print_error
+from elmokit.cli.output import BROKEN_PIPE
 
 
 @dataclass(frozen=True)
@@ -44,21 +43,6 @@ def test_logs_go_to_stderr_once(capsys):
     assert captured.err == "elmokit: warning: 2 lines skipped\n"
 
 
-@pytest.mark.parametrize(
-    "error", [OSError(errno.ENOSPC, "No space left on device", "step-8"), KeyboardInterrupt()]
-)
-def test_an_interrupt_and_a_full_disk_say_what_is_saved(error, capsys):
-    with (
-        pytest.raises(type(error)) as raised,
-        note_what_is_safe("step 40 is saved; go on with --resume"),
-    ):
-        raise error
-    print_error(raised.value, debug=False)
-    message = capsys.readouterr().err
-    assert "step 40 is saved" in message
-    assert "run the command again" not in message, "that is refused where a run stands"
-
-
 MAIN = "import sys; from elmokit.cli import main; main()"
 
 
@@ -87,7 +71,7 @@ def test_results_that_cannot_be_printed_are_no_success(tmp_path, redirection, co
     (tmp_path / "text.txt").write_text("one two\n" * 10)
     output = tmp_path / "vocab.txt"
     done = run("vocab", tmp_path / "text.txt", "-o", output, close=redirection)
-    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+    assert (done.returncode, "standard output" in done.stderr) == (code, True)
     assert output.exists() == is_written
 
 

@@ -14,7 +14,7 @@ from elmokit.tasks.registry import find_task
 
 def divided(source, directory, *, task, limit=None, subset="all"):
     settings = TaskSettings(
-        task=task, dataset="data", content="", hidden_dims=(1,), epochs=1, max_train=limit,
+        task=task, dataset="data", hidden_dims=(1,), epochs=1, max_train=limit,
         subset=subset,
     )  # fmt: skip
     return write_run_files(SplitFiles(train=source, dev=source), directory, settings)

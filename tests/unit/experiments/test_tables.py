@@ -9,7 +9,7 @@ from elmokit.errors import FormatError
 from elmokit.experiments import comparison
 from elmokit.experiments.comparison import Findings, compare
 from elmokit.experiments.report import PLOTS
-from elmokit.experiments.runs import RESULT_FILE, RunResult, read_outcome, read_score, write_score
+from elmokit.experiments.runs import RESULT_FILE, read_outcome, write_result
 from elmokit.experiments.tables import fewer_labels_table, gain_table, mix_table, score_table
 from elmokit.probes.layer_weights import MixWeights
 
@@ -41,12 +41,13 @@ def cell(condition, *results):
 
 
 def test_a_result_comes_back_as_it_was(tmp_path):
-    path = tmp_path / "run" / RESULT_FILE
+    run = planned()
+    path = run.directory(tmp_path) / RESULT_FILE
     assert read_outcome(path.parent) is None
     weights = [MixWeights(position="input", weights=(0.2, 0.5, 0.3), gamma=1.5)]
     stored = result(61.25, right=[1, 0, 1], units=[0, 0, 1], epochs=[40.0, 61.25], weights=weights)
-    write_score(path, stored, run={"seed": 0})
-    assert read_outcome(path.parent) == read_score(path, RunResult) == stored
+    write_result(run, tmp_path, stored)
+    assert read_outcome(path.parent) == stored
     assert stored.counts_by_unit.tolist() == [[1, 2], [1, 1]]
     assert result(right=[1, 0]).counts_by_unit.tolist() == [[1, 1], [0, 1]]
     path.write_text("{", encoding="utf-8")

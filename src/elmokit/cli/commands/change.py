@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, progress_bar, write_table
+from elmokit.cli.output import Result, check_output, progress_bar, write_table
 from elmokit.errors import counted
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def change(
     text_field: options.TextFieldOption = None,
     precision: str = "fp32",
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE.png")] = None,
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
 ) -> Result:
@@ -55,19 +54,10 @@ def change(
         top: Words to print.
         examples: Sentences to print for each word and corpus.
         output: Write all words as a table, separated by tabs.
-        plot: Draw all words, the changed ones with their names (extra `plots`).
     """
     from elmokit.embed.lexical_change import find_changes
-    from elmokit.files.atomic import check_target
 
-    for target in (output, plot):
-        if target is not None:
-            check_target(target, inputs=[a, b], overwrite=overwrite)
-    if plot is not None:
-        from elmokit.training.curves import check_matplotlib, check_picture_name
-
-        check_picture_name(plot)
-        check_matplotlib()
+    check_output(output, inputs=[a, b], overwrite=overwrite)
     with progress_bar("counting") as update:
         words = find_changes(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
@@ -78,8 +68,6 @@ def change(
         )  # fmt: skip
     if output is not None:
         _write(output, words)
-    if plot is not None:
-        _draw(plot, words)
     changed = sum(row.q["apd"] < 0.05 for row in words)
     lines = [
         f"{counted(len(words), 'word')}, {changed} changed at a false discovery rate of 5 %",
@@ -107,23 +95,3 @@ def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
         texts = [text for part in row.examples for text in part]
         rows.append([row.word, *row.units, *cells, *texts])
     write_table(path, ["word", "units_a", "units_b", "excess", *measures, *sentences], rows)
-
-
-def _draw(path: Path, words: "Sequence[ChangedWord]") -> None:
-    from elmokit.training.curves import new_figure, write_picture
-
-    figure = new_figure(8, 5)
-    axes = figure.subplots()
-    for is_changed, color in ((False, "0.7"), (True, "C3")):
-        part = [row for row in words if (row.q["apd"] < 0.05) == is_changed]
-        label = "changed (q < 0.05)" if is_changed else "not"
-        counts = [min(row.units) for row in part]
-        axes.scatter(counts, [row.excess for row in part], s=14, color=color, label=label)
-        for row in part[:20] if is_changed else ():
-            axes.annotate(row.word, (min(row.units), row.excess), fontsize="small")
-    axes.axhline(0, color="0.5", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_xlabel("occurrences in the corpus where the word is rarer")
-    axes.set_ylabel("excess distance between the corpora")
-    axes.legend()
-    write_picture(figure, path)

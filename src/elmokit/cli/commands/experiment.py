@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, note_what_is_safe, progress_bar
+from elmokit.cli.output import Result, progress_bar
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
@@ -27,9 +27,7 @@ def experiment(
     vectors: Path | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
     resume: bool = False,
-    test: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     seeds: Annotated[int | None, typer.Option(min=1)] = None,
-    minutes: float | None = None,
     tasks: Annotated[str | None, typer.Option(metavar="A,B")] = None,
     tune: bool = False,
     rates: Path | None = None,
@@ -49,10 +47,7 @@ def experiment(
             experiment's language (ko for korean and figure1_korean).
         output: Tables, plots, runs and their models; default: experiments/NAME.
         resume: Continue the experiment in the output, or start it.
-        test: Directory like --data, with a test file for each task: every finished run is scored on
-            it.
         seeds: Seeds of every task and condition; default: set for each task, fewer for controls.
-        minutes: Time limit; --resume continues the run that it stops.
         tasks: Run only these tasks of the experiment.
         tune: Tune the learning rate of each condition: try three with seed 0 and choose on a part
             of the training set.
@@ -67,13 +62,11 @@ def experiment(
     target = output or Path("experiments") / name
     run_options = ExperimentOptions(
         data_dir=data, output=target, resume=resume, model=model, vectors=vectors,
-        test_dir=test, seeds=seeds, minutes=minutes, tune=tune, rates=rates, device=device,
-        overrides=tuple(set_ or ()), tasks=names, cache_dir=layer_cache,
-        command=shlex.join(["elmokit", *sys.argv[1:]]),
+        seeds=seeds, tune=tune, rates=rates, device=device, overrides=tuple(set_ or ()),
+        tasks=names, cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
     options.choose_threads(threads)
-    safe = f"Finished runs are safe in {target}; the same command with --resume continues."
-    with note_what_is_safe(safe), progress_bar("runs") as update:
+    with progress_bar("runs") as update:
 
         def show(progress: Progress) -> None:
             if progress.is_message:

@@ -5,42 +5,29 @@ from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Result, is_user_error, print_error
+from elmokit.cli.output import Result
 
-_MAX_ROWS = 10
+_MAX_CHARACTERS = 200
 """Of a list of files and the like; --json has all."""
 
 
 def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     """Show what a model, run or file is and how it was made.
 
-    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them,
-    with numbers rounded to four significant digits, large ones to whole numbers; --json has all
-    digits.
-    A PATH that cannot be described is reported (with --json, also as `error` in its place); the
-    others follow, and the exit code is 2.
+    Prints kind, version, hash, sizes, tokenizer and normalization, as far as the files record them.
 
     Args:
         paths: Model (directory, or en or ko), task run (directory, or the name of a packaged
             tagger), experiment, shards, vocabulary, embedding file, word vectors, table of
-            surprisal, exported model (directory, HDF5, ONNX) or explorer page.
+            surprisal, exported model (HDF5, ONNX) or explorer page.
     """
     from elmokit.cli.descriptions import describe
 
-    items: list[dict[str, Any]] = []
+    items = [describe(path) for path in paths]
     lines: list[str] = []
-    for path in paths:
-        try:
-            items.append(describe(path))
-        except Exception as error:
-            if not is_user_error(error) or len(paths) == 1:
-                raise
-            items.append({"path": path, "error": str(error)})
-            print_error(error, debug=False)
-            continue
-        lines += [*([""] if len(items) > 1 else []), *_rows(items[-1])]
-    has_failed = any("error" in item for item in items)
-    return Result({"items": items}, lines, exit_code=2 if has_failed else 0)
+    for item in items:
+        lines += [*([""] if lines else []), *_rows(item)]
+    return Result({"items": items}, lines)
 
 
 def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
@@ -51,11 +38,6 @@ def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
         if isinstance(value, Mapping):
             yield f"{indent}{key}"
             yield from _rows(value, indent + "  ")
-        elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
-            yield f"{indent}{key}"
-            yield from (f"{indent}  {_shown(one)}" for one in value[:_MAX_ROWS])
-            if (more := len(value) - _MAX_ROWS) > 0:
-                yield f"{indent}  … and {more:,} more"
         else:
             yield f"{indent}{key:{width}}{_shown(value)}"
 
@@ -63,16 +45,10 @@ def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
-    if isinstance(value, Mapping):
-        text = ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
-    elif isinstance(value, list | tuple):
-        parts = (f"[{_shown(v)}]" if isinstance(v, list | tuple) else _shown(v) for v in value)
-        text = ", ".join(parts)
-    else:
-        text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(_shown, value))
+    text = str(value)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def cache(*, clear: bool = False) -> Result:
@@ -88,12 +64,13 @@ def cache(*, clear: bool = False) -> Result:
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, LIMIT_BYTES
 
     stores: dict[str, dict[str, Any]] = {}
-    kernels, layers = cache_dir("native"), cache_dir("layers")
     lines = []
-    for name, directory, entries, limit in (
-        ("kernels", kernels, cache_entries(kernels, LIBRARY_PATTERN), None),
-        ("layers", layers, cache_entries(layers, ENTRY_PATTERN), LIMIT_BYTES),
+    for name, folder, pattern, limit in (
+        ("kernels", "native", LIBRARY_PATTERN, None),
+        ("layers", "layers", ENTRY_PATTERN, LIMIT_BYTES),
     ):
+        directory = cache_dir(folder)
+        entries = cache_entries(directory, pattern)
         for entry in entries if clear else ():
             remove_entry(entry)
         num_bytes = sum(entry.num_bytes for entry in entries)

@@ -23,7 +23,6 @@ def pairs(
     file: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     *,
     compare: Annotated[list[str] | None, typer.Option(metavar="MODEL")] = None,
-    kept: options.KeptOption = False,
     by: Annotated[list[str] | None, typer.Option(metavar="LABEL")] = None,
     good: str = _COLUMNS[0],
     bad: str = _COLUMNS[1],
@@ -54,13 +53,11 @@ def pairs(
     """
     from elmokit.evaluation import pairs as minimal
     from elmokit.evaluation.text_scorer import open_scorer
-    from elmokit.weights.model_files import models_over_training
 
     check_output(output, inputs=file, overwrite=overwrite)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
-    curve = models_over_training(model) if kept else {model: 0}
-    names = [*curve, *(compare or [])]
+    names = [model, *(compare or [])]
     if len(set(names)) < len(names):
         raise InputError(f"--compare names {names[-1]!r} twice.")
     scores: dict[str, PairScores] = {}
@@ -88,11 +85,7 @@ def pairs(
         for name in compare or ()
     }
     lines = []
-    if kept:
-        lines = [f"{model} over its training: {counted(len(rows), 'pair')}"]
-        lines.append(f"{'words read':<42}{_HEADER}")
-        lines += [_row(f"{words:,}", figures[name]["all"]) for name, words in curve.items()]
-    for name in (model, *(compare or ())):
+    for name in names:
         whole, parts = figures[name]["all"], figures[name]["by"]
         lines += [f"{name}: {counted(len(rows), 'pair')}", f"{'':<42}{_HEADER}", _row("all", whole)]
         lines += [
@@ -110,8 +103,8 @@ def pairs(
         for name, parts in comparisons.items()
         for part in parts
     ]
-    scored = {"models": figures, "comparisons": comparisons}
-    return Result(scored | ({"words_read": curve} if kept else {}) | {"metadata": metadata}, lines)
+    scored = {"models": figures, "comparisons": comparisons, "metadata": metadata}
+    return Result(scored, lines)
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:

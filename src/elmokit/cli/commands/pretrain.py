@@ -1,6 +1,5 @@
-"""`elmokit pretrain` and `finetune`: models from text; `plot` and `track`: curves of training."""
+"""`elmokit pretrain` and `finetune`: models from text; `plot`: curves of training."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,7 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, duration, is_main_process, watch_training
-from elmokit.errors import InputError, counted, refuse
+from elmokit.errors import counted, refuse
 from elmokit.tasks.registry import TASKS
 
 
@@ -26,8 +25,7 @@ def pretrain(
     epochs: float | None = None,
     tokens: int | None = None,
     keep: Annotated[str | None, typer.Option(metavar="1M,2M,…")] = None,
-    precision: options.TrainingPrecisionOption = None,
-    recipe: options.RecipeOption = None,
+    recipe: Path | None = None,
     set_: options.SetOption = None,
     input_: Annotated[Literal["chars", "words"] | None, typer.Option("--input")] = None,
     valid: list[Path] | None = None,
@@ -38,7 +36,7 @@ def pretrain(
             "finished shards, or simple."
         ),
     ] = None,
-    language: options.LanguageOption = None,
+    language: str | None = None,
     vocab: Path | None = None,
     text_field: options.TextFieldOption = None,
     resume: bool = False,
@@ -58,26 +56,18 @@ def pretrain(
         vocab: Vocabulary; default: counted from CORPUS.
     """
     from elmokit.text.sentences import Workers
-    from elmokit.text.tokenizers.registry import TokenizerConfig
     from elmokit.text.word_vocab import WordVocab
     from elmokit.training.pretraining.presets import pretrain_config
     from elmokit.training.pretraining.run import RunOptions
     from elmokit.training.pretraining.run import pretrain as run
     from elmokit.training.schedules import Limits
 
-    tokenizer = options.tokenizer_of(tokenizer, language)
     named = {
-        "--tokenizer": ("text.tokenizer.name", tokenizer),
-        "--column": ("text.field", text_field),
-        "--keep": ("train.keep_tokens", options.counts_of(keep)),
-        "--precision": ("train.precision", precision),
-    }
+        "text.tokenizer.name": options.tokenizer_of(tokenizer, language),
+        "text.field": text_field, "train.keep_tokens": options.counts_of(keep),
+    }  # fmt: skip
     config = pretrain_config(
         preset, recipe=recipe, input_kind=input_, overrides=options.overrides(named, set_)
-    )
-    without_language = tokenizer and TokenizerConfig(name=tokenizer).name
-    options.check_agreement(
-        config, named | {"--tokenizer": ("text.tokenizer.name", without_language)}
     )
     run_options = RunOptions(
         limits=Limits(minutes=minutes, epochs=epochs, tokens=tokens), valid=valid or [],
@@ -119,12 +109,10 @@ def finetune(
         ),
     ] = None,
     units: Literal["words", "morphemes", "characters"] = "words",
-    precision: options.TrainingPrecisionOption = None,
-    recipe: options.RecipeOption = None,
+    recipe: Path | None = None,
     set_: options.SetOption = None,
     valid: list[Path] | None = None,
     general: list[Path] | None = None,
-    replay: Annotated[str | None, typer.Option(metavar="TEXT:SHARE")] = None,
     vocab: Annotated[str | None, typer.Option(metavar="FILE")] = None,
     text_field: options.TextFieldOption = None,
     minutes: float | None = None,
@@ -143,8 +131,6 @@ def finetune(
     Args:
         units: With --task: what a token of the data is.
         general: Out-of-domain text to score before and after.
-        replay: General text to mix in, so that the model forgets less, and its share of the words,
-            such as wiki.txt:0.2. Sets text.replay and text.replay_share.
         vocab: New vocabulary, or `corpus` to build one from CORPUS.
     """
     from elmokit.tasks.task import TaskText
@@ -155,10 +141,9 @@ def finetune(
     from elmokit.training.pretraining.run import RunOptions
     from elmokit.training.schedules import Limits
 
-    named = {"--column": ("text.field", text_field), "--precision": ("train.precision", precision)}
-    overrides = [*options.as_settings(_replayed(replay)), *options.overrides(named, set_)]
-    config = finetune_config(recipe=recipe, overrides=overrides)
-    options.check_agreement(config, named)
+    config = finetune_config(
+        recipe=recipe, overrides=options.overrides({"text.field": text_field}, set_)
+    )
     refuse({
         "--units is for the data of a task: add --task.": task is None and units != "words",
         "--workers and --column are for raw text, not for --task.": (
@@ -195,24 +180,6 @@ def finetune(
     return Result(result, lines, note=note) if is_main_process() else None
 
 
-def _replayed(text: str | None) -> dict[str, str | float]:
-    """Return ``--replay TEXT:SHARE`` as settings."""
-    from elmokit.files.remote import as_address
-    from elmokit.files.sources import STANDARD_INPUT, find_files
-
-    if text is None:
-        return {}
-    path, _, share = text.rpartition(":")
-    if not path or re.fullmatch(r"0?\.[0-9]+", share) is None or not float(share):
-        raise InputError(f"--replay takes TEXT:SHARE, such as wiki.txt:0.2, got {text!r}.")
-    if STANDARD_INPUT in find_files(path):
-        raise InputError("--replay may read its text several times: give a file, not -.")
-    return {
-        "text.replay": as_address(path) or str(Path(path).absolute()),
-        "text.replay_share": float(share),
-    }
-
-
 def plot(
     run: Annotated[Path, typer.Argument(metavar="RUN")],
     *,
@@ -239,28 +206,4 @@ def plot(
     return Result(
         {"run": run, "output": target, "rows": len(drawn.rows)},
         [f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})"],
-    )
-
-
-def track(
-    run: Annotated[Path, typer.Argument(metavar="RUN")],
-    tracker: Annotated[Literal["tensorboard"], typer.Argument()] = "tensorboard",
-    *,
-    follow: bool = False,
-) -> Result:
-    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
-
-    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
-
-    Args:
-        run: Directory of pretrain, finetune or train.
-        tracker: Others read the rows in Python: see the guide to pre-training.
-        follow: Continue while the run trains, until Ctrl-C.
-    """
-    from elmokit.training.curves import track as write_events
-
-    count = write_events(run, follow=follow)
-    return Result(
-        {"run": run, "tracker": tracker, "rows": count},
-        [f"{counted(count, 'row')} of {run} sent to {tracker}"],
     )

@@ -21,7 +21,6 @@ def probe(
     model: options.ModelOption = None,
     layers: str = "all",
     precision: str = "fp32",
-    kept: options.KeptOption = False,
     random: bool = False,
     vectors: Path | None = None,
     test: Annotated[str | None, typer.Option(metavar="SET")] = None,
@@ -44,42 +43,25 @@ def probe(
     """
     from elmokit.metrics.bootstrap import CONFIDENCE
     from elmokit.probes.probe import plain_score, run_probe, training_gains
-    from elmokit.weights.model_files import models_over_training
 
-    if kept and model is None:
-        raise InputError("--kept is for a run of `elmokit pretrain --keep`: name it with --model.")
-    curve = models_over_training(str(model)) if kept else {}
     probe_used, done = find_probe(name), count(1)
     with progress_bar("sentences") as update:
-        last, *earlier = (
-            run_probe(
-                name, data, path, layers=options.layers_of(layers), random=random, vectors=vectors,
-                test=test, units=units, seed=seed, state=state, device=device,
-                precision=precision, on_sentence=lambda: update(next(done)),
-            )
-            for path in (model, *(kept for kept in curve if kept != model))
+        result = run_probe(
+            name, data, model, layers=options.layers_of(layers), random=random, vectors=vectors,
+            test=test, units=units, seed=seed, state=state, device=device, precision=precision,
+            on_sentence=lambda: update(next(done)),
         )  # fmt: skip
-    plain = [plain_score(score) for score in last.scores]
-    counts = {score.name: [getattr(score, probe_used.counts)] for score in last.scores}
+    plain = [plain_score(score) for score in result.scores]
+    counts = {score.name: [getattr(score, probe_used.counts)] for score in result.scores}
     gains = training_gains(probe_used, counts)
     report: dict[str, Any] = {"probe": name, "scores": plain, "gains": [asdict(g) for g in gains]}
-    lines: list[str] = []
-    if kept:
-        over_training = [
-            {"model": path, "words_read": curve[path],
-             "scores": [plain_score(score) for score in of_kept.scores]}
-            for path, of_kept in zip(curve, (*earlier, last), strict=True)
-        ]  # fmt: skip
-        report["over_training"] = over_training
-        for one in over_training[:-1]:  # the last model follows below
-            lines += [f"after {one['words_read']:,} words", *_table(probe_used, one["scores"]), ""]
-    lines += _table(probe_used, plain)
+    lines = list(_table(probe_used, plain))
     if gains:
         lines.append(f"\ntrained minus untrained, with confidence intervals ({CONFIDENCE:.0%}):")
     for gain in gains:
         title = probe_used.columns[gain.figure]
         lines.append(f"{gain.name:<20}{title:<22}{gain.difference:+7.2f} {gain.interval}")
-    return Result({**report, "metadata": last.metadata}, lines)
+    return Result({**report, "metadata": result.metadata}, lines)
 
 
 def _table(probe: Any, scores: list[dict[str, Any]]) -> Iterator[str]:

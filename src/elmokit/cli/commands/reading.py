@@ -13,14 +13,11 @@ from elmokit.errors import counted
 if TYPE_CHECKING:
     from elmokit.evaluation.reading import ReadingReport
 
-_CURVE = ("forward", "backward", "both directions")
-
 
 def reading(
     model: options.ModelArgument,
     table: Annotated[Path, typer.Argument(metavar="TABLE")],
     *,
-    kept: options.KeptOption = False,
     measure: Annotated[list[str], typer.Option(metavar="COLUMN")],
     word: str = "word",
     position: str = "position",
@@ -74,29 +71,18 @@ def reading(
         sentence=sentence, item=item, frequency=frequency, against=against or (), spill=spill,
         final=final, state=state, scoring=scoring,
     )  # fmt: skip
-    report = reading_gains(model, table, columns, kept=kept)
+    report = reading_gains(model, table, columns)
     if output is not None:
         write_table(output, report.header, report.rows)
-    curve = [
-        {"model": name, "words_read": words_read, "gains": gains}
-        for name, (words_read, gains) in report.over_training.items()
-    ]
     data = {
         "words": report.words, "left_out": report.left_out, "sentences": report.sentences,
         "held_out_by": report.held_out_by, "unknown": report.unknown, "spelled": report.spelled,
-        "gains": report.gains, **({"over_training": curve} if kept else {}),
-        "metadata": report.metadata,
+        "gains": report.gains, "metadata": report.metadata,
     }  # fmt: skip
-    return Result(data, _lines(report, model, kept=kept))
+    return Result(data, _lines(report))
 
 
-def _lines(report: "ReadingReport", model: str, *, kept: bool) -> Iterator[str]:
-    for name in report.gains if kept else ():
-        yield f"{name} over the training of {model}: nats a word, by words read"
-        yield f"{'':<16}" + "".join(f"{key:>18}" for key in _CURVE)
-        for words_read, gains in report.over_training.values():
-            cells = "".join(f"{gains[name][key].nats:>+18.4f}" for key in _CURVE)
-            yield f"{words_read:<16,}{cells}"
+def _lines(report: "ReadingReport") -> Iterator[str]:
     for name, parts in report.gains.items():
         yield (
             f"{name}: {counted(report.words, 'word')}, {report.left_out} left out, "

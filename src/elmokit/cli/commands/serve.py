@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -135,7 +134,6 @@ def explore(
     model: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
     run: Annotated[list[Path] | None, typer.Option(metavar="DIR")] = None,
     task: Annotated[list[Path] | None, typer.Option(metavar="RUN")] = None,
-    corpus: list[Path] | None = None,
     host: str = HOST,
     port: Annotated[int, typer.Option(min=0, max=65535)] = PORT,
     show: Annotated[bool, typer.Option("--open")] = False,
@@ -157,7 +155,6 @@ def explore(
         task: A run of `elmokit train`, or a packaged tagger; repeatable; default: the packaged
             taggers, loaded when they are first used. The whole file of a run's static vectors is
             held in memory.
-        corpus: Text in which to find neighbors of words; repeatable.
         show: Open the page in the default browser.
         export: Write the page as static files instead of serving it.
         weights: With --export: round the weights and compress them, or copy the model's files.
@@ -170,15 +167,15 @@ def explore(
         "--weights and --json belong to --export: give --export DIR.": (
             export is None and (json or weights != WEIGHTS)
         ),
-        "--export writes models only: --run, --task and --corpus need the server.": (
-            export is not None and bool(run or task or corpus)
+        "--export writes models only: --run and --task need the server.": (
+            export is not None and bool(run or task)
         ),
         "--export writes files and serves nothing: leave out --open, --host and --port.": (
             export is not None and (show or (host, port) != (HOST, PORT))
         ),
     })  # fmt: skip
     if export is None:
-        _serve(names, run or [], task or [], corpus or [], host=host, port=port, show=show)
+        _serve(names, run or [], task or [], host=host, port=port, show=show)
         return None
     from elmokit.web.page.export import export_explorer
 
@@ -192,9 +189,8 @@ def explore(
 
 
 def _serve(
-    names: list[str], runs: list[Path], tasks: list[Path], corpus: list[Path], *, host: str,
-    port: int, show: bool,
-) -> None:  # fmt: skip
+    names: list[str], runs: list[Path], tasks: list[Path], *, host: str, port: int, show: bool
+) -> None:
     try:
         from elmokit.web.page.calls import page_router
         from elmokit.web.server import Server
@@ -202,7 +198,6 @@ def _serve(
         missing = MissingExtraError(str(error.name), extra="serve")
         missing.add_note("Without it, --export DIR writes the page for any other web server.")
         raise missing from error
-    from elmokit.files.sources import STANDARD_INPUT, find_files, is_read_once
     from elmokit.training.curves import check_run_dir
     from elmokit.web.page.calls import Calls
     from elmokit.web.page.export import catalog, page_files
@@ -212,11 +207,6 @@ def _serve(
 
     for directory in runs:
         check_run_dir(directory)
-    texts = find_files(corpus) if corpus else []
-    if STANDARD_INPUT in texts or (len(names) > 1 and any(map(is_read_once, texts))):
-        raise InputError(
-            "--corpus is read once for each model: give a file, not standard input or a pipe."
-        )
 
     def named(paths: list[Path]) -> dict[str, Path]:
         names = distinct_names(path.resolve().name for path in paths)
@@ -230,9 +220,8 @@ def _serve(
         # one that was named must be there; those of the package, named for their tasks, may wait
         kinds[name] = loaders[name]().task.name if tasks else name.split("-")[0]
     models = load_explored(names)
-    content = catalog(models, served=True, runs=run_dirs, corpus=texts, tasks=kinds)
-    calls = Calls(models, runs=run_dirs, tasks=loaders, corpus=texts)
-    Thread(target=calls.load_tokenizers, daemon=True).start()
+    content = catalog(models, served=True, runs=run_dirs, tasks=kinds)
+    calls = Calls(models, runs=run_dirs, tasks=loaders)
     with listen(host, port) as listener:
         url = url_of(host, listener, advice="the page has no passwords")
         typer.echo(f"{url}  (Ctrl-C to stop)", err=True)

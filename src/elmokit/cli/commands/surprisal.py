@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, check_output, emit_json, stdout_is_utf8
+from elmokit.cli.output import Result, check_output, emit_json
 from elmokit.errors import InputError, counted
 
 
@@ -83,7 +83,7 @@ def surprisal(
         files.write_surprisal(rows, output, metadata, columns)
     else:
         if json:
-            files.write_jsonl(rows, sys.stdout, columns, ascii_only=not stdout_is_utf8())
+            files.write_jsonl(rows, sys.stdout, columns)
         else:
             files.write_tsv(rows, sys.stdout, columns)
         sys.stdout.flush()

@@ -67,11 +67,6 @@ def trace(
             f"  {value:8.4f}   width {width}, filter {number:<4}  {window}"
             for value, width, number, window in highest
         ]
-        lines += [
-            f"  width {one.width}: {len(one.values)} filters, {int((one.values > 0).sum())} above "
-            f"0, mean {one.values.mean():.4f}"
-            for one in traced.filters
-        ]
     lines += [
         f"highway {number}  gates: mean {gates.mean():.4f}, from {gates.min():.4f} to "
         f"{gates.max():.4f}"

@@ -60,16 +60,13 @@ def train(
     from elmokit.tasks.runs.train_task import train_task
 
     named = {
-        "--embeddings": ("inputs.embeddings", embeddings),
-        "--epochs": ("train.epochs", epochs),
-        "--seed": ("train.seed", seed),
-    }
+        "inputs.embeddings": embeddings, "train.epochs": epochs, "train.seed": seed,
+    }  # fmt: skip
     config = from_dict(
         TaskRunConfig, {"task": task}, source="the options",
         overrides=options.overrides(named, set_),
     )  # fmt: skip
-    options.check_agreement(config, {"TASK": ("task", task), **named})
-    suffixes = find_task(task).suffixes
+    suffixes = find_task(config.task).suffixes
     if data is None and (train is None or dev is None):
         raise InputError("Give --data DIR, or both --train FILE and --dev FILE.")
     train_path, dev_path = (

@@ -31,7 +31,7 @@ def vocab(
     min_count: Annotated[int | None, typer.Option(min=1)] = None,
     max_characters: Annotated[int | None, typer.Option(min=3)] = None,
     tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
-    language: options.LanguageOption = None,
+    language: str | None = None,
     normalization: Normalization = DEFAULT_NORMALIZATION,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,

@@ -23,9 +23,6 @@ from elmokit.web.startup import ServerSettings
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
 
-_ORDINARY_LENGTH = 100
-"""Of a word; longer pieces are text without spaces."""
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -145,22 +142,13 @@ def split_text(text: Text, embedder: Embedder, settings: ServerSettings) -> list
         check_text(sentence, where=text.where)
         sentence = normalize(sentence, embedder.normalization)  # decomposed text is longer before
         if text.truncate:
-            sentence = _beginning(sentence, settings.max_characters)
+            sentence = sentence[: settings.max_characters]
         text.check_length(len(sentence), "characters", settings.max_characters)
     words = split_sentence(sentence, embedder.tokenizer.tokenize, where=text.where)
     if text.truncate:
         words = words[: settings.max_words]
     text.check_length(len(words), "words", settings.max_words)
     return words
-
-
-def _beginning(text: str, num_characters: int) -> str:
-    """Return the first characters, without a part of a word of ordinary length at the end."""
-    cut = text[:num_characters]
-    if len(cut) == len(text) or cut[-1].isspace() or text[num_characters].isspace():
-        return cut
-    *whole, last = cut.rsplit(maxsplit=1)
-    return whole[0] if whole and len(last) <= _ORDINARY_LENGTH else cut
 
 
 def _num_words(value: Any) -> int:

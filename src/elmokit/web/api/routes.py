@@ -6,13 +6,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
 from elmokit.embed.embedder import Embedder
@@ -23,14 +22,13 @@ from elmokit.web.api import schemas
 from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
 from elmokit.web.api.schemas import Metrics
-from elmokit.web.server import BODY, HAS_GONE, RequestError, as_json, json_response
+from elmokit.web.server import BODY, RequestError, as_json, json_response
 from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:
     from elmokit.tasks.runs.task_run import TaskRun
 
 _JSON = "application/json"
-_SHOWN = ("/embed", "/embed_all", "/tokenize", "/v1/embeddings", "/info", "/health", "/metrics")
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -43,10 +41,7 @@ class Service:
     ) -> None:  # fmt: skip
         self._embedder, self._settings = embedder, settings
         self.metrics = Metrics()
-        self.batcher = Batcher(
-            batch_tokens=settings.batch_tokens, wait_seconds=settings.batch_wait_seconds,
-            metrics=self.metrics,
-        )  # fmt: skip
+        self.batcher = Batcher(batch_tokens=settings.batch_tokens)
         self._embedding = Embedding(embedder, settings)
         self._tokens = Tokens(embedder, vocab, settings)
         self._predictions = {name: Prediction(run, settings) for name, run in (runs or {}).items()}
@@ -60,9 +55,8 @@ class Service:
             ("POST", "/embeddings", self._openai_embeddings),
             ("POST", "/v1/embeddings", self._openai_embeddings),
             ("GET", "/v1/models", self._openai_models),
-            ("GET", "/v1/models/{model:path}", self._openai_models),
-            ("GET", "/", self._home), ("GET", "/info", self._info),
-            ("GET", "/health", self._health), ("GET", "/metrics", self._metrics),
+            ("GET", "/info", self._info), ("GET", "/health", self._health),
+            ("GET", "/metrics", self._metrics),
         ]  # fmt: skip
         return Router(
             [Route(path, answer, methods=[method]) for method, path, answer in routes],
@@ -71,22 +65,22 @@ class Service:
 
     def count_error(self, error: RequestError) -> None:
         """Count a request that was refused or failed."""
-        self.metrics.count("te_request_failure", error.tei_type)
+        self.metrics.add(f'te_request_failure{{err="{error.tei_type}"}}')
 
     # --- Text Embeddings Inference
 
     async def _embed(self, request: Request) -> Response:
         asked = self._read(schemas.EmbedRequest, request)
         job = await self._compute(
-            request, self._embedding, asked.inputs, truncate=asked.truncate, pooled=True
+            self._embedding, asked.inputs, truncate=asked.truncate, pooled=True
         )
-        return await _answer(job, partial(numbers, self._pooled(job, normalize=asked.normalize)))
+        return await _answer(partial(numbers, self._pooled(job, normalize=asked.normalize)))
 
     async def _embed_all(self, request: Request) -> Response:
         asked = self._read(schemas.EmbedRequest, request)
         if asked.normalize is not None:
             raise RequestError(422, "`normalize` is for pooled vectors: /embed has it.")
-        job = await self._compute(request, self._embedding, asked.inputs, truncate=asked.truncate)
+        job = await self._compute(self._embedding, asked.inputs, truncate=asked.truncate)
 
         async def pieces() -> AsyncIterator[bytes]:  # as text it is five times as large
             for number, vectors in enumerate(job.results):
@@ -94,15 +88,15 @@ class Service:
                 yield (b"," if number else b"[") + await asyncio.to_thread(numbers, vectors)
             yield b"]"
 
-        return StreamingResponse(pieces(), headers=_times(job), media_type=_JSON)
+        return StreamingResponse(pieces(), media_type=_JSON)
 
     async def _tokenize(self, request: Request) -> Response:
         asked = self._read(schemas.TokenizeRequest, request)
-        job = await self._compute(request, self._tokens, asked.inputs)
+        job = await self._compute(self._tokens, asked.inputs)
         texts = job.results
         if not asked.add_special_tokens:
             texts = [tokens[1:-1] for tokens in texts]
-        return await _answer(job, lambda: _array(map(as_json, texts)))
+        return await _answer(lambda: _array(map(as_json, texts)))
 
     async def _predict(self, request: Request) -> Response:
         name = request.path_params["run"]
@@ -111,10 +105,10 @@ class Service:
             known = ", ".join(self._predictions) or "none"
             raise RequestError(404, f"There is no run {name[:60]!r}: this server has {known}.")
         asked = self._read(schemas.PredictRequest, request)
-        job = await self._compute(request, prediction, asked.inputs)
+        job = await self._compute(prediction, asked.inputs)
         if isinstance(asked.inputs, str):
-            return json_response(job.results[0], headers=_times(job))
-        return await _answer(job, lambda: _array(map(as_json, job.results)))
+            return json_response(job.results[0])
+        return await _answer(lambda: _array(map(as_json, job.results)))
 
     async def _info(self, request: Request) -> Response:
         settings = self._settings
@@ -142,17 +136,6 @@ class Service:
         text = self.metrics.render(queue_size=self.batcher.queue_size)
         return Response(text, media_type="text/plain; version=0.0.4")
 
-    async def _home(self, request: Request) -> Response:
-        """Return what a browser shows at the server's address."""
-        runs = [f"/predict/{run}" for run in self._predictions]
-        name, paths = escape(self._settings.name), escape(" ".join((*_SHOWN, *runs)))
-        example = f'curl {request.base_url}embed --json \'{{"inputs": "I sat by the bank ."}}\''
-        return HTMLResponse(
-            f"<!doctype html><html lang=en><meta charset=utf-8><title>{name} – elmokit</title>"
-            f"<h1>{name}</h1><p>An ELMo model, served by elmokit: <code>{paths}</code></p>"
-            f"<pre>{escape(example)}</pre></html>"
-        )
-
     # --- OpenAI
 
     async def _openai_embeddings(self, request: Request) -> Response:
@@ -163,32 +146,27 @@ class Service:
                 404, f"There is no model {asked.model[:60]!r}: this server has {name!r}.",
                 parameter="model", code="model_not_found",
             )  # fmt: skip
-        job = await self._compute(request, self._embedding, asked.input, field="input", pooled=True)
+        job = await self._compute(self._embedding, asked.input, field="input", pooled=True)
         num_words = sum(job.sizes) - NUM_BOUNDARIES * len(job.sizes)
         how = {"num_words": num_words, "is_base64": asked.encoding_format == "base64"}
         vectors = self._pooled(job, normalize=None)
-        return await _answer(job, partial(openai_list, vectors, name, **how))
+        return await _answer(partial(openai_list, vectors, name, **how))
 
     async def _openai_models(self, request: Request) -> Response:
-        name = self._settings.name
-        model = {"id": name, "object": "model", "created": 0, "owned_by": "elmokit"}
-        asked = request.path_params.get("model")
-        if asked is None:
-            return json_response({"object": "list", "data": [model]})
-        if asked != name:
-            raise RequestError(404, f"There is no model {asked[:60]!r}: see /v1/models.")
-        return json_response(model)
+        model = {"id": self._settings.name, "object": "model", "created": 0, "owned_by": "elmokit"}
+        return json_response({"object": "list", "data": [model]})
 
     # --- what they share
 
     async def _compute(
-        self, request: Request, computation: Any, inputs: Any, *, field: str = "inputs",
+        self, computation: Any, inputs: Any, *, field: str = "inputs",
         truncate: bool | None = None, pooled: bool = False,
     ) -> Job:  # fmt: skip
         single = isinstance(inputs, str)
         values: Sequence[Any] = [inputs] if single else inputs
-        method = "single" if single else "batch"
-        self.metrics.count("te_request_count", method)
+        label = f'{{method="{"single" if single else "batch"}"}}'
+        started = time.perf_counter()
+        self.metrics.add(f"te_request_count{label}")
         if not values:
             raise RequestError(422, f"`{field}` is an empty list.", parameter=field)
         most = self._settings.max_texts
@@ -202,13 +180,10 @@ class Service:
         job = await self.batcher.submit(
             computation, texts, timeout_seconds=self._settings.timeout_seconds,
             max_tokens=self._settings.max_request_tokens,
-            is_wanted=lambda: HAS_GONE not in request.scope["state"],
         )  # fmt: skip
-        for name, seconds in _seconds(job).items():
-            self.metrics.observe(f"te_request_{name}", seconds)
-        for size in job.sizes:
-            self.metrics.observe("te_request_input_length", size)
-        self.metrics.count("te_request_success", method)
+        self.metrics.add("te_request_duration_sum", time.perf_counter() - started)
+        self.metrics.add("te_request_duration_count")
+        self.metrics.add(f"te_request_success{label}")
         return job
 
     def _pooled(self, job: Job, *, normalize: bool | None) -> np.ndarray:
@@ -235,27 +210,9 @@ class Service:
             yield
 
 
-async def _answer(job: Job, encode: Callable[[], bytes]) -> Response:
+async def _answer(encode: Callable[[], bytes]) -> Response:
     """Encode an answer of any size in a thread, so that others are answered meanwhile."""
-    content = await asyncio.to_thread(encode)
-    return Response(content, headers=_times(job), media_type=_JSON)
-
-
-def _seconds(job: Job) -> dict[str, float]:
-    return {
-        "duration": time.perf_counter() - job.arrived,
-        "tokenization_duration": job.tokenization_seconds,
-        "queue_duration": job.queue_seconds,
-        "inference_duration": job.inference_seconds,
-    }
-
-
-def _times(job: Job) -> dict[str, str]:
-    """Return the headers that Text Embeddings Inference adds; times in milliseconds."""
-    names = ("x-total-time", "x-tokenization-time", "x-queue-time", "x-inference-time")
-    seconds = zip(names, _seconds(job).values(), strict=True)
-    times = {name: str(round(1000 * value)) for name, value in seconds}
-    return times | {"x-compute-tokens": str(sum(job.sizes))}
+    return Response(await asyncio.to_thread(encode), media_type=_JSON)
 
 
 def numbers(vectors: np.ndarray) -> bytes:

@@ -4,8 +4,6 @@ import json
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent import futures
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,7 +19,6 @@ from elmokit.evaluation.surprisal import surprisal_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.evaluation.word_prediction import predict_of_words
 from elmokit.files.json_files import jsonable
-from elmokit.files.remote import AnyFile
 from elmokit.inspection.trace import tokenize, trace
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.curves import read_training_run
@@ -30,9 +27,7 @@ from elmokit.web.page.models import (
     MAX_NAMED,
     MAX_TOP,
     MAX_WORDS,
-    CorpusIndex,
     ExploredModel,
-    index_corpus,
 )
 from elmokit.web.server import BODY, RequestError
 from elmokit.weights.stored_bilm import StoredBiLM
@@ -42,10 +37,8 @@ if TYPE_CHECKING:
 
 
 METHODS = (
-    "open", "tokenize", "trace", "surprisal", "layers", "predict_word", "neighbors", "run",
-    "predict",
+    "open", "tokenize", "trace", "surprisal", "layers", "predict_word", "run", "predict",
 )  # fmt: skip
-_SOON_SECONDS = 0.2
 
 Factor = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 """A weight of a mixture: larger ones would leave the range of its numbers."""
@@ -62,7 +55,6 @@ class Call(BaseModel):
     words: list[str] = Field(default=[], max_length=MAX_WORDS, fail_fast=True)
     index: int = 0
     insert: bool = False
-    layer: int = 1
     top: int = Field(default=0, ge=0, le=MAX_TOP)
     state: Literal["reset", "warm"] | None = None
     weights: list[Factor] | None = None
@@ -87,12 +79,10 @@ class Calls:
     def __init__(
         self, models: Sequence[ExploredModel], *, runs: Mapping[str, Path] | None = None,
         tasks: "Mapping[str, Callable[[], TaskRun]] | None" = None,
-        corpus: Sequence[AnyFile] = (),
     ) -> None:  # fmt: skip
         self._models = {explored.name: explored.model for explored in models}
-        self._runs, self._tasks, self._corpus = dict(runs or {}), dict(tasks or {}), list(corpus)
+        self._runs, self._tasks = dict(runs or {}), dict(tasks or {})
         self._embedders: dict[str, Embedder] = {}
-        self._indexes: dict[str, futures.Future[CorpusIndex]] = {}
         self._scorers: dict[tuple[str, str], TextScorer] = {}
         self._lock, self._task_lock = threading.Lock(), threading.Lock()
 
@@ -111,12 +101,6 @@ class Calls:
         if isinstance(answer, bytes):
             return answer
         return json.dumps(jsonable(answer), allow_nan=False).encode()
-
-    def load_tokenizers(self) -> None:
-        """Load what takes seconds (Kiwi), so that the first reader does not wait for it."""
-        for model in self._models.values():
-            with self._lock, suppress(MissingExtraError):  # the catalog has told of those
-                model.tokenize("a")
 
     def _model(self, call: Call) -> StoredBiLM:
         return _named(self._models, call.model, kind="model")
@@ -158,35 +142,6 @@ class Calls:
         text = json.dumps({"words": call.words, "shape": layers.shape}).encode()
         filled = text + b" " * (-len(text) % 4)
         return struct.pack("<I", len(text)) + filled + layers.astype("<f4").tobytes()
-
-    def _neighbors(self, call: Call) -> Any:
-        embedder, num_layers = self._embedder(call), self._model(call).num_layers
-        if not self._corpus:
-            raise refusal("not-available", "No corpus was given: `elmokit explore --corpus`.")
-        if not (1 <= call.layer < num_layers and 0 <= call.index < len(call.words)):
-            raise refusal("bad-input", f"There is no layer {call.layer} or no word {call.index}.")
-        indexing = self._indexes.get(call.model)
-        if indexing is None:
-            indexing = self._indexes[call.model] = self._index_in_background(embedder)
-        if not futures.wait([indexing], _SOON_SECONDS).done:
-            raise refusal("not-yet", "The corpus is being read: ask again.")
-        if (error := indexing.exception()) is not None:
-            del self._indexes[call.model]  # the next call reads the corpus again
-            raise refusal("bad-corpus", str(error) or type(error).__name__) from error
-        return indexing.result().nearest(call.words, call.index, layer=call.layer, top=call.top)
-
-    def _index_in_background(self, embedder: Embedder) -> futures.Future[CorpusIndex]:
-        future = futures.Future[CorpusIndex]()
-
-        def work() -> None:
-            try:
-                future.set_result(index_corpus(embedder, self._corpus))
-            except BaseException as error:
-                future.set_exception(error)
-
-        # in a thread that Ctrl-C need not wait for, as it would for one of an executor
-        threading.Thread(target=work, daemon=True).start()
-        return future
 
     def _embedder(self, call: Call) -> Embedder:
         model = self._model(call)

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from elmokit.errors import InputError, quoted
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes
-from elmokit.files.remote import AnyFile
 from elmokit.version import __version__
 from elmokit.web.page.models import (
     COMPRESSED,
@@ -23,15 +22,13 @@ from elmokit.web.page.models import (
     ExploredModel,
     load_explored,
 )
-from elmokit.weights.model_files import FILE_MANAGER_FILES, VOCAB_NAME, WEIGHTS_NAME
+from elmokit.weights.model_files import VOCAB_NAME, WEIGHTS_NAME
 
 CATALOG_NAME = "explorer.json"
 """What the page can show, computed where."""
 SPLITTER_NAME = "packs/korean.json.gz"
 """What splits Korean without Kiwi."""
 ExportedWeights = Literal["int6", "int8", "stored"]
-
-_NAMED_FILES = 3
 
 
 @dataclass(frozen=True)
@@ -51,16 +48,11 @@ def catalog(
     served: bool,
     runs: Iterable[str] = (),
     tasks: Mapping[str, str] | None = None,
-    corpus: Sequence[AnyFile] = (),
 ) -> dict[str, Any]:
     """Return the contents of ``explorer.json`` (Catalog in ``compute/client.js``).
 
     ``tasks`` has the task of each task run by the name of the run.
     """
-    names = [path.name for path in corpus]
-    label = ", ".join(names) or None
-    if len(names) > _NAMED_FILES:
-        label = f"{names[0]} … {names[-1]} ({len(names):,})"
     return {
         "version": __version__,
         "compute": "server" if served else "browser",
@@ -73,7 +65,6 @@ def catalog(
         "models": [model.entry(served=served) for model in models],
         "runs": [{"name": name, "title": name} for name in runs],
         "tasks": [{"name": n, "title": n, "task": task} for n, task in (tasks or {}).items()],
-        "corpus": label,
     }
 
 
@@ -148,12 +139,5 @@ def _gzip(content: bytes) -> bytes:
 
 def check_empty(directory: Path) -> None:
     """Refuse a directory with anything in it, and a file, before any work."""
-    if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} is a file, not a directory. Give a new directory.")
-    names = sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
-    foreign = [name for name in names if name not in FILE_MANAGER_FILES]
-    if foreign:
-        raise FileExistsError(
-            f"{directory} exists and is not empty (it holds {foreign[0]!r}): not overwritten. Give "
-            "a new directory."
-        )
+    if directory.is_file() or (directory.is_dir() and any(directory.iterdir())):
+        raise FileExistsError(f"{directory} exists and is not empty. Give a new directory.")

@@ -81,7 +81,7 @@ def test_replayed_text_is_trained_on_and_not_validated_on(run, tmp_path):
     assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
     assert set(validated) == {"river", "bank"}
     shards = tmp_path / "tuned/shards"
-    with pytest.raises(InputError, match="--replay"):
+    with pytest.raises(InputError, match=r"text\.replay"):
         finetune(config, str(tmp_path / "base"), [shards], tmp_path / "second")
 
 

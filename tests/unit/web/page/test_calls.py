@@ -15,7 +15,7 @@ from elmokit.web.page.models import STATIC, ExploredModel
 from elmokit.web.server import RequestError
 
 from ....builders.live_server import served_page
-from ....builders.training_models import lexicon_model, random_sentences, toy_model, write_text
+from ....builders.training_models import lexicon_model, random_sentences, toy_model
 
 WORDS = next(sentence for sentence in random_sentences(20) if len(sentence) > 3)
 
@@ -33,25 +33,15 @@ def calls(tmp_path_factory):
     (runs["broken"] / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
     for directory in runs.values():
         check_run_dir(directory)
-    text = write_text(folder / "corpus.txt", random_sentences(20))
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
     models["lists"] = lexicon_model()
     explored = [ExploredModel(name, folder, model.stored()) for name, model in models.items()]
-    return Calls(explored, runs=runs, corpus=[text])
+    return Calls(explored, runs=runs)
 
 
 def ask(calls, method, **given):
     return json.loads(calls.answer(method, json.dumps(given).encode()))
-
-
-def ask_until_read(calls, **given):
-    while True:
-        try:
-            return ask(calls, "neighbors", model="toy", words=WORDS, index=1, **given)
-        except RequestError as error:
-            if error.code != "not-yet":
-                raise
 
 
 def test_a_run_is_read_while_it_is_written_and_from_its_beginning(calls):
@@ -62,18 +52,6 @@ def test_a_run_is_read_while_it_is_written_and_from_its_beginning(calls):
     assert found["ngram"] == {"name": "Kneser-Ney", "perplexity": 99.5}
     found = ask(calls, "run", name="fresh")
     assert (found["rows"], found["is_running"], found["ngram"]) == ([], True, None)
-
-
-def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tmp_path):
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"\xff\xfe not a text\n" * 300)
-    calls = Calls([ExploredModel("toy", tmp_path, calls._models["toy"])], corpus=[path])
-    for _ in range(2):
-        with pytest.raises(RequestError, match=r"corpus\.txt") as caught:
-            ask_until_read(calls)
-        assert caught.value.code == "bad-corpus"
-    write_text(path, [WORDS, WORDS[::-1]])
-    assert ask_until_read(calls)["num_sentences"] == 2
 
 
 @pytest.mark.parametrize(
@@ -87,8 +65,6 @@ def test_a_corpus_that_cannot_be_read_is_told_each_time_and_read_again(calls, tm
         ("surprisal", "bare", {"words": ["a"]}, "no-softmax"),
         ("surprisal", "mute", {"words": ["a"]}, "no-vocabulary"),
         ("trace", "lists", {"words": ["a"], "index": 0}, "no-trace"),
-        ("neighbors", "toy", {"words": ["a"], "index": 1}, "bad-input"),
-        ("neighbors", "toy", {"words": ["a"], "index": 0, "layer": 3}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "index": 7}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "weights": ["x"]}, "bad-input"),
         ("trace", "toy", {"words": ["a"], "gamma": float("nan")}, "bad-input"),

@@ -8,11 +8,10 @@ from safetensors import safe_open
 from safetensors.numpy import load
 
 import elmokit
-from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
-from elmokit.web.page.models import STATIC, index_corpus, language_of, pack_name, prepared_layers
+from elmokit.web.page.models import STATIC, language_of, pack_name, prepared_layers
 
-from ....builders.training_models import random_sentences, toy_model, write_text
+from ....builders.training_models import toy_model
 
 
 def test_prepared_layers_are_those_of_the_embedder(tmp_path):
@@ -52,55 +51,3 @@ def test_a_model_gets_the_sentences_of_its_language(stated, tokenizer, language,
     model = toy_model(tokenizer=TokenizerConfig(name=tokenizer)).stored()
     model.training_metadata["language"] = stated
     assert (language_of(model), pack_name(model)) == (language, f"packs/senses.{pack}.json")
-
-
-SENTENCES = [sentence for sentence in random_sentences(60) if len(sentence) > 2]
-
-
-@pytest.fixture(scope="module")
-def model():
-    return toy_model()
-
-
-@pytest.fixture
-def index_of(model, tmp_path):
-    def index_of(sentences, **options):
-        path = write_text(tmp_path / "corpus.txt", sentences)
-        return index_corpus(elmokit.Embedder(model), [path], **options)
-
-    return index_of
-
-
-def test_neighbors_are_those_of_the_whole_comparison(model, index_of):
-    index = index_of([*SENTENCES, *SENTENCES])
-    query = SENTENCES[0]
-    answer = index.nearest(query, 1, layer=1, top=5)
-    distinct = list(dict.fromkeys(map(tuple, SENTENCES)))
-    assert (answer["num_sentences"], answer["is_whole"]) == (len(distinct), True)
-    assert answer["num_words"] == sum(map(len, distinct))
-    embedder = elmokit.Embedder(model)
-    layers = {sentence: embedder.embed([list(sentence)])[0] for sentence in distinct}
-    target = layers[tuple(query)][:, 1]
-    best = [cosines(target[1], layers[other][1]).max() for other in distinct[1:]]
-    assert [near["similarity"] for near in answer["contextual"]] == pytest.approx(
-        sorted(best, reverse=True)[:5], abs=2e-3
-    )
-    for near in answer["contextual"]:
-        assert near["words"] != query
-        vector = layers[tuple(near["words"])][1, near["index"]]
-        assert cosines(target[1], vector) == pytest.approx(near["similarity"], abs=2e-3)
-    forms = {word: layers[s][0, i] for s in distinct for i, word in enumerate(s)}
-    del forms[query[1]]
-    static = sorted((cosines(target[0], vector) for vector in forms.values()), reverse=True)[:5]
-    assert [near["similarity"] for near in answer["static"]] == pytest.approx(static, abs=1e-4)
-    assert all(near["words"] != [query[1]] for near in answer["static"])
-
-
-def test_what_fits_of_a_corpus_is_indexed(model, index_of):
-    sentences = [[f"{letter}{n}" for n in range(140)] for letter in "wv"] + [["last", "one"]]
-    num_bytes = model.output_dim * (2 * (model.num_layers - 1) + 4)  # of a word and its form
-    for num_words, indexed in ((282, 282), (281, 280), (200, 140)):
-        index = index_of(sentences, max_bytes=num_words * num_bytes)
-        assert (index.starts[-1], index.is_whole) == (indexed, indexed == 282)
-    with pytest.raises(FormatError, match="more words than the index holds"):
-        index_of(sentences, max_bytes=100 * num_bytes)

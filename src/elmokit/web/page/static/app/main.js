@@ -125,9 +125,9 @@ function App() {
 }
 
 /** The text of the page that says where a model computes and where the reader's text goes. */
-function whereComputed(info, { tasks, corpus }) {
+function whereComputed(info, { tasks }) {
   if (info.compute === "server") return "page.served";
-  return info.tokenized_by === "server" || tasks.length > 0 || corpus ? "page.partly" : "page.private";
+  return info.tokenized_by === "server" || tasks.length > 0 ? "page.partly" : "page.private";
 }
 
 /** Whether the page is dark, by choice or by the system. */

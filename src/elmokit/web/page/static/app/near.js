@@ -2,24 +2,19 @@
 
 import { cosine, layersOf, usePrepared, vector } from "./occurrences.js";
 import { Context, Cosine } from "./map.js";
-import { Calculation, Choice, Failure, Result, Slider, Words, html, number, useAsync, useEffect, useMemo, usePage, useState } from "./ui.js";
+import { Calculation, Failure, Result, Slider, Words, html, number, useAsync, useMemo, usePage } from "./ui.js";
 
 const COUNT = 8;
 
 export function Near() {
   const page = usePage();
-  const { t, compute, words, set, state, info, examples } = page;
+  const { t, words, set, state, info, examples } = page;
   const index = state.word === undefined && state.text === undefined ? Number(examples.near) : page.index; // not chosen yet
-  const { corpus } = compute.catalog;
-  const [where, setWhere] = useState(corpus ? "corpus" : "prepared");
   const top = info.num_layers - 1;
   const layer = Math.max(1, Math.min(state.layer ?? top, top));
-  const Found = where === "corpus" ? InCorpus : InPrepared;
   return html`<${Words} words=${words} chosen=${index} label=${t("page.chooseWord")} onChoose=${(i) => set({ word: i })} />
-    ${corpus && html`<${Choice} name="where" label=${t("near.where")} value=${where} onChange=${setWhere}
-      options=${[["corpus", corpus], ["prepared", t("near.prepared")]]} />`}
     <${Slider} label=${t("map.layer")} min="1" max=${top} step="1" value=${layer} shown=${t("map.layerShown", { layer })} onInput=${(value) => set({ layer: value })} />
-    <${Found} layer=${layer} index=${index} />`;
+    <${InPrepared} layer=${layer} index=${index} />`;
 }
 
 function InPrepared({ layer, index }) {
@@ -38,7 +33,7 @@ function InPrepared({ layer, index }) {
       <${Cosine} a=${vector(own.value, layer, index)} b=${vector(lists.contextual[0].read, layer, lists.contextual[0].index)} /><//>`}<//>`;
 }
 
-/** As `CorpusIndex.nearest` of Python: each sentence gives its nearest word. */
+/** Each sentence gives its nearest word. */
 function nearest(own, index, words, sentences, layer) {
   const [token, target] = [vector(own, 0, index), vector(own, layer, index)];
   const typed = words.join(" ");
@@ -55,23 +50,6 @@ function nearest(own, index, words, sentences, layer) {
   }
   const best = (list) => list.sort((a, b) => b.similarity - a.similarity).slice(0, COUNT);
   return { contextual: best(contextual), static: best([...forms.values()]) };
-}
-
-function InCorpus({ layer, index }) {
-  const { t, compute, words, info } = usePage();
-  const [turn, setTurn] = useState(0);
-  const found = useAsync(() => compute.neighbors(words, index, { top: COUNT, layer }), [words, index, layer, info.name, turn], words.length > 0);
-  const waits = found.error?.code === "not-yet";
-  useEffect(() => {
-    if (!waits || found.busy) return undefined;
-    const timer = setTimeout(() => setTurn(turn + 1), 1500);
-    return () => clearTimeout(timer);
-  }, [waits, found.busy]);
-  if (waits) return html`<p class="note" role="status">${t("near.indexing")}</p>`;
-  return html`<${Result} result=${found}>${(value) => html`${value.contextual.length === 0
-      ? html`<p class="note">${t("near.onlyOwn")}</p>`
-      : html`<${Lists} ...${value} layer=${layer} />`}
-    <p class="source">${t(value.is_whole ? "near.whole" : "near.part", { count: value.num_sentences.toLocaleString(), total: value.num_words.toLocaleString() })}</p>`}<//>`;
 }
 
 function Lists({ contextual, static: forms, layer }) {

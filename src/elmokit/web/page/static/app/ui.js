@@ -87,7 +87,7 @@ function useSeen(ref) {
   return seen;
 }
 
-const DETAILED = new Set(["bug", "bad-input", "missing-extra", "damaged-model", "damaged-run", "bad-corpus", "network"]);
+const DETAILED = new Set(["bug", "bad-input", "missing-extra", "damaged-model", "damaged-run", "network"]);
 
 /** An error in the reader's language, with the engine's own sentence where that says more. */
 export function Failure({ error }) {

@@ -29,7 +29,7 @@
  *                   "max_characters": 50, "filters": [[1, 32], [2, 32]], "num_highway": 1,
  *                   "num_parameters": 2570000, "num_bytes": 13087000 } ],
  *     "runs": [ { "name": "run-1", "title": "run-1" } ],
- *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner" } ], "corpus": "wiki.txt" }
+ *     "tasks": [ { "name": "ner", "title": "ner", "task": "ner" } ] }
  */
 
 import { BrowserBackend } from "./browser.js";
@@ -79,7 +79,6 @@ export { ComputeError };
  * @property {ModelInfo[]} models
  * @property {{name: string, title: string}[]} runs  Training runs; server only, else empty.
  * @property {{name: string, title: string, task: string}[]} tasks  Server only.
- * @property {string|null} corpus  Names of the files that `neighbors` searches; server only.
  */
 
 /**
@@ -293,19 +292,6 @@ class Compute {
    */
   async predict(task, text) {
     return this.#served().call("predict", { task, text });
-  }
-
-  /**
-   * Occurrences in the server's corpus nearest to a word in its sentence, one a sentence, and the
-   * nearest word forms by the token layer. Throws `not-yet` while the corpus is being read.
-   * @param {string[]} words
-   * @param {number} index
-   * @param {{top?: number, layer?: number}} [options]
-   * @returns {Promise<{contextual: Object[], static: Object[], num_sentences: number,
-   *   num_words: number, is_whole: boolean}>}  Each {words, index, similarity}.
-   */
-  async neighbors(words, index, { top = 10, layer = 1 } = {}) {
-    return this.#served().call("neighbors", { words, index, top, layer }, this.info);
   }
 
   /** Stop the worker, if any. */

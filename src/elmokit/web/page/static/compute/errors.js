@@ -3,7 +3,7 @@
 /**
  * @typedef {"unknown-model"|"unknown-run"|"unknown-task"|"no-model"|"no-softmax"|"no-vocabulary"|
  *   "no-trace"|"missing-extra"|"too-long"|"bad-input"|"not-available"|"no-workers"|"network"|"no-server"|"damaged-model"|
- *   "damaged-run"|"bad-corpus"|"not-yet"|"bug"} ErrorCode
+ *   "damaged-run"|"bug"} ErrorCode
  *
  * unknown-model   no model of this name
  * unknown-run     no training run of this name
@@ -21,8 +21,6 @@
  * no-server       the server does not answer
  * damaged-model   a file of the model is not what it should be
  * damaged-run     a file of a run directory is not what it should be
- * bad-corpus      the server's corpus cannot be read, or holds no text
- * not-yet         the corpus is being read: ask again
  * bug             anything else
  */
 export class ComputeError extends Error {

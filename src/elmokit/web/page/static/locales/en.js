@@ -19,7 +19,7 @@ export const en = {
     intro:
       "ELMo gives a word a different vector in every sentence. Type a sentence, choose a word, and follow what two language models, one reading forward and one reading backward, make of it. Every number on this page is computed from your sentence, or names its source.",
     private: "The model runs in this page. What you type is kept in the address, after the #, and is sent to no server.",
-    partly: "The model runs in this page. For what the page cannot do itself (dividing Korean into morphemes, task models, searching a corpus), what you type goes to the elmokit server that serves the page.",
+    partly: "The model runs in this page. For what the page cannot do itself (dividing Korean into morphemes, task models), what you type goes to the elmokit server that serves the page.",
     served: "This model is computed by the elmokit server that serves the page.",
     skip: "Skip to the sentence", language: "Language", theme: "Colors", auto: "Auto", light: "Light", dark: "Dark",
     sentence: "Your sentence", model: "Model", examples: "Examples", choose: "Choose …",
@@ -129,9 +129,6 @@ export const en = {
     title: "Neighbors in context",
     lead: "Which words are close to a word? Without context, words with a similar spelling; with context, words with a similar use.",
     legend: "a, b: vectors of two occurrences in the same layer.",
-    where: "Where to look", prepared: "prepared sentences",
-    indexing: "The corpus is being read and its words embedded …", onlyOwn: "The corpus contains no sentence other than yours.",
-    whole: "Retrieved from the whole corpus: {count} sentences, {total} words.", part: "Retrieved from the first {count} sentences ({total} words) of the corpus, as many as fit into memory.",
     reading: "Reading the prepared sentences …",
     static: "Static (layer 0)", staticNote: "The token vector comes from the bytes of the spelling only; each word form is listed once.",
     contextual: "In context (layer {layer})", contextualNote: "The same computation, with the vector in this sentence.",
@@ -209,7 +206,7 @@ export const en = {
     "no-server": "The server does not answer. Is elmokit explore still running?",
     "no-webassembly": "This browser, or the policy (Content-Security-Policy) of the web server, does not allow WebAssembly with 128-bit vectors, which the page computes with.",
     "no-decompression": "This browser cannot decompress gzip. Use a newer one.",
-    "damaged-model": "A file of the model is damaged. Export the page again.", "damaged-run": "A file of the run is damaged.", "bad-corpus": "The corpus cannot be read.", "not-yet": "Not ready yet. Try again in a moment.",
+    "damaged-model": "A file of the model is damaged. Export the page again.", "damaged-run": "A file of the run is damaged.",
     bug: "Something went wrong in the page.",
   },
 }; // prettier-ignore
