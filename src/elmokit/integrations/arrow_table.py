@@ -76,11 +76,6 @@ class TableEmbedder:
             table = table.append_column(self.schema.field(name), added.column(name))
         return table
 
-    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the same with a stream of record batches, as Spark's ``mapInArrow`` gives them."""
-        for batch in batches:
-            yield from self(pa.Table.from_batches([batch])).to_batches()
-
 
 def occurrence_batches(
     embedder: Embedder,
