@@ -21,7 +21,6 @@ def run_dir(tmp_path_factory):
     directory = tmp_path_factory.mktemp("runs") / "run"
     directory.mkdir()
     (directory / ".elmokit-run").touch()
-    (directory / "ngram.json").write_text('{"model": "Kneser-Ney, order 5", "mean": 80.0}')
     return directory
 
 
