@@ -90,7 +90,7 @@ def test_a_run_is_shown_while_it_trains(page, run_dir, show):
             file.write(json.dumps({"step": step} | valid) + "\n")
         file.write('{"step": 40')  # being written
     page.wait_for_selector("#training [role=status]:has-text('기록 6개')")
-    assert page.locator("#training .curve.both").count() == 2  # loss and perplexity
+    assert page.locator("#training .curves .curve.both").count() == 2  # loss and perplexity
 
 
 def test_the_run_that_was_chosen_is_still_named_with_another_model(served, browser_page, show):
