@@ -1,4 +1,4 @@
-"""`elmokit serve` under load: capacity, half of it, four times of it, and requests of unlike size.
+"""`elmokit serve` under load: capacity, half of it, four times of it.
 
     python benchmarks/bench_server.py [--model en] [--text wiki.txt] [--seconds 20]
 
@@ -10,8 +10,6 @@ The server runs in a process of its own with one thread; this one is the clients
 2. One client, each request after the answer to the last.
 3. Half and four times the capacity: requests begin at random (Poisson); times are from when a
    request should have begun.
-4. Goodput: 18 requests at once that together need three times the limit of time.
-5. Fairness: 16 clients that ask for 2,000 words again and again beside 4 that ask for six.
 """
 
 import argparse
@@ -22,9 +20,8 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain, cycle, islice
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from itertools import chain, cycle
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -42,10 +39,6 @@ from common import (
 )
 
 NUM_CLIENTS = 64
-NUM_REQUESTS, OVERLOAD, LIMIT_SECONDS = 18, 3, 10.0
-LONG_WORDS, SHORT_WORDS = 2000, 6
-NUM_LONG_CLIENTS, NUM_SHORT_CLIENTS = 16, 4
-LARGE = ("--max-texts", "100000", "--max-words", "100000")
 HEAD = (
     "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 )
@@ -59,7 +52,6 @@ for line in sys.stdin:
     print(time.perf_counter() - started, flush=True)
 """
 
-Texts = Sequence[str]
 Answer = tuple[int, float]
 """Status (0: a broken connection) and seconds."""
 Ask = Callable[..., Coroutine[Any, Any, Answer]]
@@ -72,9 +64,9 @@ def run_clients(port: int, clients: Sequence[Callable[[Ask], Any]]) -> list[list
     """
     idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
-    async def ask(texts: Texts, begun: float | None = None) -> Answer:
+    async def ask(text: str, begun: float | None = None) -> Answer:
         begun = time.perf_counter() if begun is None else begun
-        body = json.dumps({"inputs": list(texts)}).encode()
+        body = json.dumps({"inputs": text}).encode()
         try:
             pair = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
             reader, writer = pair
@@ -97,17 +89,17 @@ def run_clients(port: int, clients: Sequence[Callable[[Ask], Any]]) -> list[list
     return asyncio.run(work())
 
 
-def in_turn(port: int, requests: Sequence[Texts], *, num_clients: int) -> list[Answer]:
-    """Let some clients make all requests, each the next one after its answer."""
-    rest = iter(requests)
+def in_turn(port: int, texts: Sequence[str], *, num_clients: int) -> list[Answer]:
+    """Let some clients ask for all texts, each for the next one after its answer."""
+    rest = iter(texts)
 
     async def client(ask: Ask) -> list[Answer]:
-        return [await ask(texts) for texts in rest]
+        return [await ask(text) for text in rest]
 
     return list(chain(*run_clients(port, [client] * num_clients)))
 
 
-def at_random(port: int, texts: Texts, per_second: float, seconds: float) -> list[Answer]:
+def at_random(port: int, texts: Sequence[str], per_second: float, seconds: float) -> list[Answer]:
     """Begin requests at a rate, whether others are answered or not."""
     due = random.Random(1)
 
@@ -121,25 +113,10 @@ def at_random(port: int, texts: Texts, per_second: float, seconds: float) -> lis
             # who is late gives way now and then, or no answer would be read
             if (left := at - time.perf_counter()) > 0 or len(requests) % 8 == 0:
                 await asyncio.sleep(max(left, 0))
-            requests.append(asyncio.create_task(ask([text], at)))
+            requests.append(asyncio.create_task(ask(text, at)))
         return list(await asyncio.gather(*requests))
 
     return run_clients(port, [clients])[0]
-
-
-def for_a_while(port: int, texts: Texts, seconds: float) -> list[list[Answer]]:
-    """Let one client for each text ask for it again and again."""
-    until = time.perf_counter() + seconds
-
-    async def client(ask: Ask, text: str) -> list[Answer]:
-        answers = []
-        while time.perf_counter() < until:
-            answers.append(await ask([text]))
-            if answers[-1][0] != 200:
-                await asyncio.sleep(0.1)
-        return answers
-
-    return run_clients(port, [lambda ask, text=text: client(ask, text) for text in texts])
 
 
 def summary(answers: Iterable[Answer]) -> dict[str, Any]:
@@ -156,19 +133,13 @@ def summary(answers: Iterable[Answer]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def served(model: str, *options: str) -> Iterator[int]:
-    """Start `elmokit serve` with one thread, and yield its port."""
-    with listening("serve", "-m", model, "--threads", "1", *options) as address:
-        yield urlsplit(address).port or 0
-
-
-def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
+def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
     """Compare the server with one call, and load it with half and four times its capacity."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command = [sys.executable, "-c", ONE_CALL, options.model]
-    requests = [[text] for text in texts]
-    with served(options.model) as port, subprocess.Popen(command, **pipes) as alone:
+    serve = ("serve", "-m", options.model, "--threads", "1")
+    with listening(*serve) as address, subprocess.Popen(command, **pipes) as alone:
+        port = urlsplit(address).port or 0
 
         def one_call() -> float:
             alone.stdin.write(json.dumps(list(texts)) + "\n")
@@ -177,7 +148,7 @@ def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
 
         def clients() -> float:
             begun = time.perf_counter()
-            answers = in_turn(port, requests, num_clients=NUM_CLIENTS)
+            answers = in_turn(port, texts, num_clients=NUM_CLIENTS)
             assert {status for status, _ in answers} == {200}
             return time.perf_counter() - begun
 
@@ -188,39 +159,10 @@ def capacity(options: argparse.Namespace, texts: Texts) -> dict[str, Any]:
         return {
             "capacity_per_second": per_second,
             "share_of_one_call": speed_ratio(clock["server"], clock["one call"]),
-            "one_client": summary(in_turn(port, requests[:200], num_clients=1)),
+            "one_client": summary(in_turn(port, texts[:200], num_clients=1)),
             "half": summary(at_random(port, texts, per_second / 2, options.seconds)),
             "four_times": summary(at_random(port, texts, 4 * per_second, options.seconds)),
         }
-
-
-def overload(options: argparse.Namespace, words: Iterator[str]) -> dict[str, Any]:
-    """Ask for more than can be computed in time; let long and short requests compete."""
-
-    def request(num_words: int) -> list[str]:
-        """Return the next words as texts of the length of a sentence."""
-        return [" ".join(islice(words, min(25, num_words - k))) for k in range(0, num_words, 25)]
-
-    with served(options.model, *LARGE) as port:
-        in_turn(port, [request(2000)], num_clients=1)
-        ((_, seconds),) = in_turn(port, [request(20_000)], num_clients=1)
-    num_words = int(OVERLOAD * 20_000 / seconds * LIMIT_SECONDS / NUM_REQUESTS)
-    requests = [request(num_words) for _ in range(NUM_REQUESTS)]
-    with served(options.model, "--timeout", str(LIMIT_SECONDS), *LARGE) as port:
-        answers = in_turn(port, requests, num_clients=NUM_REQUESTS)
-    # a text of 2,000 words cannot be divided
-    sizes = [LONG_WORDS] * NUM_LONG_CLIENTS + [SHORT_WORDS] * NUM_SHORT_CLIENTS
-    texts = [" ".join(islice(words, size)) for size in sizes]
-    with served(options.model, *LARGE) as port:
-        every = for_a_while(port, texts, options.seconds)
-    return {
-        "words_per_second": 20_000 / seconds,
-        "goodput": {"words_a_request": num_words, "answers": summary(answers)},
-        "fairness": {
-            "long": summary(chain(*every[:NUM_LONG_CLIENTS])),
-            "short": summary(chain(*every[NUM_LONG_CLIENTS:])),
-        },
-    }
 
 
 def main() -> None:
@@ -229,15 +171,10 @@ def main() -> None:
     parser.add_argument("--text", type=Path, help="one sentence per line; default: the demo's text")
     parser.add_argument("--sentences", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of parts 3 and 5")
-    parser.add_argument("--only", choices=["capacity", "overload"], help="parts 1–3 or 4–5")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of part 3")
     options = parser.parse_args()
     sentences = read_text(options.text)[: options.sentences]
-    results: dict[str, Any] = {}
-    if options.only != "overload":
-        results |= capacity(options, [" ".join(words) for words in sentences])
-    if options.only != "capacity":
-        results |= overload(options, cycle([word for words in sentences for word in words]))
+    results = capacity(options, [" ".join(words) for words in sentences])
     sizes = {"model": options.model, **text_metadata(sentences, options.text)}
     print_result("server", sizes, results)
 

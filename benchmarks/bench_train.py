@@ -4,11 +4,10 @@
     python benchmarks/bench_train.py --text wiki.txt > results.json
 
 Ours is `elmokit.pretrain` whole. The plain stack is `nn.LSTM(proj_size=…)` under PyTorch's autograd
-with dense gradients, its CNN on every token (of both directions' inputs, as bilm-tf does) or once a
-distinct word of the batch; its windows are made before the clock starts. All begin with the same
-weights, windows and candidates, and their first losses, without dropout, are compared. Every run is
-a process of its own, in turns; one update comes before the clock. A token is one word that both
-directions predict.
+with dense gradients, its CNN once a distinct word of the batch; its windows are made before the
+clock starts. All begin with the same weights, windows and candidates, and their first losses,
+without dropout, are compared. Every run is a process of its own, in turns; one update comes before
+the clock. A token is one word that both directions predict.
 """
 
 import argparse

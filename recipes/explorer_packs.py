@@ -2,8 +2,7 @@
 
 ``packs/senses.{en,ko}.json``: sentences with ambiguous words, split by the tokenizer of the
 packaged model. They are written for this project, in ``recipes/explorer/senses.*.txt``. Each word
-opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows. How well
-the packaged models tell the senses apart is printed.
+opens with ``# word | sense: English = Korean | …``, and ``sense: sentence`` follows.
 ``packs/first.js``: three sentences with one word, which the page opens with, and the cosines of
 that word's vectors in every layer of the packaged model, so that nobody waits for the model; a
 module, so that nobody waits for the file.
@@ -14,11 +13,9 @@ without a server.
 
 import json
 import re
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy.spatial.distance import pdist
 
 from elmokit.errors import FormatError
@@ -92,23 +89,6 @@ def senses(language: str) -> dict[str, Any]:
     if faults:
         raise FormatError(f"{path}: no word or no such sense in {'; '.join(faults)}.")
     return {"language": language, "entries": entries}
-
-
-def print_agreement(pack: dict[str, Any]) -> None:
-    """Print by word how many occurrences have their sense's nearest neighbor in the top layer."""
-    import elmokit
-    from elmokit.probes.neighbors import Occurrence, neighborhoods, share_of_same_sense
-
-    embedder = elmokit.Embedder.load(pack["language"], device="cpu")
-    shares, lengths = {}, []
-    for entry in pack["entries"]:
-        rows = [(tuple(one["words"]), one["index"], one["sense"]) for one in entry["sentences"]]
-        nearest = neighborhoods(embedder, list(starmap(Occurrence, rows)), num_neighbors=1)
-        shares[entry["word"]] = share_of_same_sense(nearest)
-        lengths.append(len(rows))
-    mean = np.average(list(shares.values()), weights=lengths)
-    by_word = ", ".join(f"{word} {share:.0%}" for word, share in shares.items())
-    print(f"{pack['language']}: {mean:.0%} of {sum(lengths)} occurrences; {by_word}")
 
 
 def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]:
@@ -210,8 +190,6 @@ def answers() -> dict[str, dict[str, Any]]:
 def main() -> None:
     """Write all packs."""
     senses_by_language = {language: senses(language) for language in FIRST_WORDS}
-    for pack in senses_by_language.values():
-        print_agreement(pack)
     for name, pack in [
         *((f"senses.{language}", pack) for language, pack in senses_by_language.items()),
         ("results", results()),

@@ -3,11 +3,11 @@
     python recipes/gpu_kit.py pack RUN/shards -o kit.tar --max-bytes 56000000
     python recipes/gpu_kit.py run kit.tar --valid held.txt --vocab vocab.txt -o OUT --minutes 12
 
-``pack`` writes as many shards (`pretrain` leaves them in its directory) as fit. ``run`` runs the
-GPU tests, trains for 20 seconds with each way to compute the recurrence, and trains for what is
-left with the best, on a schedule by the clock. OUT then has ``rates.json``, ``metrics.jsonl`` and
-the model in int8, in parts of 15 MB (``cat model.tar.* | tar x``). If the best way is below 150,000
-words/s it stops there: so slow a GPU is better used for the runs of `elmokit experiment`.
+``pack`` writes as many shards (`pretrain` leaves them in its directory) as fit. ``run`` trains for
+20 seconds with each way to compute the recurrence, and for what is left with the best, on a
+schedule by the clock. OUT then has ``rates.json``, ``metrics.jsonl`` and ``model.tar``, the model
+in int8. If the best way is below 150,000 words/s it stops there: so slow a GPU is better used for
+the runs of `elmokit experiment`. Run `pytest -m gpu` first.
 
 The ways: ``loop``, the package's own, a step at a time; ``graph``, each layer's window recorded as
 a CUDA graph; ``cudnn``, cuDNN's LSTM with projection, for models without clips.
@@ -18,7 +18,6 @@ import io
 import json
 import lzma
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -44,10 +43,8 @@ from elmokit.training.pretraining.start import RunOptions, TrainingEvent
 from elmokit.training.schedules import Limits
 from elmokit.weights.model_dir import load_model
 
-ROOT = Path(__file__).parents[1]
 Run = Callable[[LSTMP, Tensor, DirectionState], tuple[Tensor, DirectionState]]
 LEAST_WORDS_PER_SECOND = 150_000
-PART_BYTES = 15_000_000
 SETTINGS = {
     "model.lstm.cell_dim": 1024,
     "model.lstm.projection_dim": 256,
@@ -191,17 +188,11 @@ def train(
 
 
 def run(options: argparse.Namespace) -> int:
-    """Test, measure, train and pack what came out; return the exit status."""
+    """Measure, train and pack what came out; return the exit status."""
     begun, out = time.monotonic(), options.output
     out.mkdir(parents=True, exist_ok=True)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     rates: dict[str, float | str] = {}
-    if options.tests:
-        command = [sys.executable, "-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider"]
-        with (out / "tests.log").open("w") as log:
-            streams = {"stdout": log, "stderr": subprocess.STDOUT}
-            tests = subprocess.run([*command, *options.tests], cwd=ROOT, timeout=180, **streams)
-        rates["tests"] = tests.returncode
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         unpack(options.kit, work / "shards")
@@ -225,12 +216,7 @@ def run(options: argparse.Namespace) -> int:
         model = load_model(run_dir)
         model.round_to("int8")
         model.save(work / "model", dtype="int8")
-        content = io.BytesIO()
-        with tarfile.open(fileobj=content, mode="w") as archive:
-            archive.add(work / "model", "model")
-        for number, first in enumerate(range(0, content.tell(), PART_BYTES)):
-            part = content.getbuffer()[first : first + PART_BYTES]
-            (out / f"model.tar.{number}").write_bytes(part)
+        shutil.make_archive(str(out / "model"), "tar", work, "model")
     return 0
 
 
@@ -252,7 +238,6 @@ def main() -> int:
     running.add_argument("--least", type=float, default=LEAST_WORDS_PER_SECOND)
     running.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     running.add_argument("--device", default="cuda")
-    running.add_argument("--tests", nargs="*", default=["tests"])
     running.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
     if options.command == "run":

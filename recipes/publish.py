@@ -8,14 +8,16 @@
 ``model`` rounds to int8 and scores the rounded weights. ``tagger`` follows
 recipes/taggers/NAME.toml: a part of the training set chooses the epoch, the dev file scores the
 weights that ship and chooses nothing; the same command goes on with a training that was stopped.
-``results`` copies the pages that ``elmokit experiment NAME -o experiments/NAME`` wrote. All three
-fill the tables between the marks of the documents (``<!-- scores en: begin -->``), and ``results``
-the scores on the cards.
+``results`` copies the pages that ``elmokit experiment NAME -o experiments/NAME`` wrote, and puts
+the scores on the models' cards. The tables of scores in README and docs are written by hand;
+`tests/project/test_published_results.py` compares their numbers.
 """
 
 import argparse
 import dataclasses
+import json
 import random
+import re
 import shutil
 import tempfile
 import tomllib
@@ -25,14 +27,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from published import DOCUMENTS, ROOT, publish_results, size_of, with_tables, write_bytes
-from tagger_files import copy_run, write_metadata, write_tagger_card
+from tagger_files import copy_run, write_bytes, write_metadata, write_tagger_card
 
 from elmokit.cli.output import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.experiments.report import COUNTS_FILE, PLOT_FILE, RESULTS_FILE, TABLE_FILE
+from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import json_bytes, read_json
 from elmokit.files.sources import COMPRESSIONS
@@ -46,15 +49,37 @@ from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.vector_files import read_vectors, write_vectors
 from elmokit.weights.locate import CONFIG_NAME, PACKAGED_MODELS, PACKAGED_RUNS
 from elmokit.weights.model_dir import load_model
-from elmokit.weights.model_files import SPELLING_NAME
+from elmokit.weights.model_files import SPELLING_NAME, read_config
 
 RECIPES = Path(__file__).parent / "taggers"
+PAGES = Path(__file__).parents[1] / "docs/results/experiments"
+SOURCES = {"en": "table1", "ko": "korean"}
+"""The experiment that compares ELMo with static vectors in a language."""
+LABELS = {
+    "ner-en-uner-ewt": "named entity recognition, UNER-EWT (span F1)",
+    "srl-en-propbank-ewt": "semantic role labeling, PropBank-EWT (F1)",
+    "sst-5": "sentiment analysis, SST-5 (accuracy)",
+    "nli-snli-sample": "natural language inference, SNLI (accuracy)",
+    "squad-v1.1": "question answering, SQuAD (F1)",
+    "coref-en-litbank": "coreference resolution, LitBank (average F1)",
+    "ud-ko-kaist": "part-of-speech tagging, Kaist (accuracy)",
+    "ner-ko-kmou": "named entity recognition, KMOU (span F1)",
+    "nsmc-rebuilt-ko": "sentiment analysis, NSMC (accuracy)",
+    "nli-klue-ko": "natural language inference, KLUE (accuracy)",
+    "korquad-v1.0": "question answering, KorQuAD (character F1)",
+}
+"""What cards and documents call the data sets of the experiments."""
+MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
 MAX_MODEL_BYTES, MAX_TAGGER_BYTES = 20_000_000, 3_000_000
 LIMITS = (
     "small, and trained on two processor cores, not for weeks on several GPUs: expect gains over "
     "static vectors on most tasks, not the figures of large models; knows what its text knows, and "
     "shares its biases"
 )
+
+
+def size_of(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.iterdir())
 
 
 def read_words(paths: list[Path], model: Any) -> Iterator[list[str]]:
@@ -236,8 +261,79 @@ def first_vectors(recipe: dict[str, Any], source: Path | None, directory: Path) 
     return target
 
 
+def publish_results(folder: Path) -> list[str]:
+    """Copy the pages of the experiments in a folder and score the cards; return their names."""
+    names = [path.parent.name for path in sorted(folder.glob(f"*/{TABLE_FILE}"))]
+    for name in names:
+        title, rest = (folder / name / TABLE_FILE).read_text("utf-8").split("\n", 1)
+        if name.endswith("_finetuned"):
+            title += ", with a biLM fine-tuned on the text of the task"
+        if (folder / name / PLOT_FILE).is_file():
+            rest = f"\n![{title.lstrip('# ')}]({name}.png)\n{rest}"
+        write_bytes(PAGES / f"{name}.md", f"{title}\n{rest}".encode())
+        for file in (RESULTS_FILE, PLOT_FILE, COUNTS_FILE):
+            if (source := folder / name / file).is_file():
+                write_bytes(PAGES / f"{name}{source.suffix}", source.read_bytes())
+    for language in SOURCES:
+        write_card(language)
+    return names
+
+
+def write_card(language: str) -> None:
+    """Put the published scores onto the card of a packaged model, if they are that model's."""
+    directory, results = PACKAGED_MODELS / language, read_published(SOURCES[language])
+    model = load_model(directory)
+    facts = model.training_metadata
+    for fact in ("scores", "scores_note"):
+        facts.pop(fact, None)
+    if is_made_with(results, model.model_hash()):
+        facts |= card_scores(results)
+    model.save(directory, dtype=read_config(directory).weights or "float16")
+
+
+def read_published(name: str) -> dict[str, Any]:
+    return json.loads((PAGES / f"{name}.json").read_text("utf-8"))
+
+
+def scores_of(results: dict[str, Any], table: int = 0) -> list[dict[str, str]]:
+    """Return the rows of a table by column; how many seeds a score has is left out."""
+    header = results["tables"][table]["header"]
+    return [
+        {name: MISSING_SEEDS.sub("", cell) for name, cell in zip(header, row, strict=True)}
+        for row in results["tables"][table]["rows"]
+    ]
+
+
+def is_made_with(results: dict[str, Any], model_hash: str) -> bool:
+    """Return whether an experiment was made with the model of this hash."""
+    return model_hash.startswith(results["made"]["biLM"].split()[-1])
+
+
+def card_scores(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores with all labels, by task, and what must be known to read them."""
+    seeds = {
+        (one["dataset"], one["share"]): len(one["seeds"])
+        for one in results["comparisons"]
+        if one["condition"] == "elmo"
+    }
+    scores = {
+        LABELS[row["data"]]: f"{row['elmo']} (static word vectors: {row['static']}), "
+        f"{seeds[row['data'], 1.0]} seeds"
+        for row in scores_of(results)
+        if row["labels"] == "100 %" and NOTHING not in (row["static"], row["elmo"])
+    }
+    made = results["made"]
+    note = (
+        "In percent, of small task models trained on mostly reduced training sets; mean and "
+        f"standard deviation over the seeds of each task; scored on {made['scored']}. Not "
+        "comparable with published numbers. What was decided after scores were known, and what "
+        f"the controls say: docs/results/experiments.md. Made by {made['command']}."
+    )
+    return {"scores": scores, "scores_note": note}
+
+
 def main() -> None:
-    """Publish, fill the tables of the documents, and say what is there now."""
+    """Publish, and say what is there now."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -269,8 +365,6 @@ def main() -> None:
     else:
         target = options.publish(options)
         print(f"{target}: {size_of(target):,} bytes\n{(target / 'README.md').read_text('utf-8')}")
-    for document in DOCUMENTS:
-        write_bytes(ROOT / document, with_tables(document).encode())
 
 
 if __name__ == "__main__":

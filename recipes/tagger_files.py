@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from published import write_bytes
 from safetensors.numpy import save_file
 
+from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import json_bytes
 from elmokit.files.sources import file_sha256
 from elmokit.tasks.runs.run_dir import (
@@ -31,6 +31,12 @@ NOT_LISTED = (
     "name", "language", "license", "example", "label_meanings", "score", "scores", "scored"
 )  # fmt: skip
 """Entries of ``card`` that the list under "Training" leaves out."""
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with atomic_file(path) as temp_path:
+        temp_path.write_bytes(content)
 
 
 def copy_run(

@@ -1,13 +1,12 @@
 """Peer: AllenNLP's ELMo, as its `ElmoEmbedder` ran it, or with its cache of a known vocabulary.
 
 AllenNLP itself is unmodified. What its ELMo imports and never uses (spaCy, transformers, ...) is
-not installed: empty modules stand in for it.
+not installed: empty classes stand in for its modules.
 """
 
 import importlib.abc
 import importlib.machinery
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ STAND_INS = {
 
 
 class _Name(type):
-    """A class whose every attribute is such a class again; good for imports and annotations."""
+    """A class whose every attribute is such a class again; good as a module and for annotations."""
 
     def __getattr__(cls, name: str) -> type:
         if name.startswith("__"):
@@ -33,17 +32,6 @@ class _Name(type):
         return cls
 
 
-class _StandIn(types.ModuleType):
-    """A module that has every name."""
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name == "cached_path":
-            return lambda path, **_: path  # of a local file the path itself
-        return _Name(name, (), {})
-
-
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives stand-ins where nothing is installed."""
 
@@ -52,12 +40,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
-    def create_module(self, spec: Any) -> types.ModuleType:
-        module = _StandIn(spec.name)
-        module.__path__ = []
-        return module
+    def create_module(self, spec: Any) -> Any:
+        # of a local file, which is all that is asked for, the cached path is its own
+        return _Name(spec.name, (), {"cached_path": staticmethod(lambda path, **_: path)})
 
-    def exec_module(self, module: types.ModuleType) -> None:
+    def exec_module(self, module: object) -> None:
         pass
 
 

@@ -3,7 +3,6 @@
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -16,10 +15,6 @@ from elmokit.training.schedules import Limits
 
 PACKAGES = ("elmokit", "torch", "numpy")
 ENDLESS = 10**11
-
-
-class Finished(Exception):
-    """All updates that were asked for are made."""
 
 
 def embed() -> None:
@@ -45,7 +40,7 @@ def train() -> None:
         if event.report.progress.step == 1 + request["steps"]:
             loss, started = first
             answer(PACKAGES, loss=loss, seconds=time.perf_counter() - started)
-            raise Finished
+            sys.exit()  # nobody needs the model
 
     settings = {"precision": request["precision"], "checkpoint_steps": ENDLESS}
     overrides = [f"train.{name}={value}" for name, value in settings.items()]
@@ -54,7 +49,7 @@ def train() -> None:
         limits=Limits(tokens=ENDLESS), vocab=WordVocab.read(folder / "vocab.txt"), device="cpu",
         on_event=on_event,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as run_dir, suppress(Finished):
+    with tempfile.TemporaryDirectory() as run_dir:
         pretrain(config, [folder / "shards"], Path(run_dir, "run"), options)
 
 

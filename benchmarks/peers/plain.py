@@ -1,26 +1,22 @@
 """Peer: a biLM as one writes it in PyTorch without further thought: `nn.LSTM(proj_size=…)`.
 
 `nn.LSTM` knows no clipping: results differ from the original's as soon as a value is clipped. The
-rest are our plain modules under autograd. In training the peer has the weights, windows, candidates
-and optimizer of ours; every gradient is dense, and the CNN reads every token, or each distinct word
-of a batch once.
+rest are our plain modules under autograd. The peer has the weights, windows, candidates and
+optimizer of ours; every gradient is dense, and the CNN reads each distinct word of a batch once.
 """
 
-import sys
 import time
 import warnings
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from protocol import answer, read_request, time_embedding
+from protocol import answer, read_request
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from elmokit import BiLM, WordVocab, read_bilm_tf
+from elmokit import BiLM, WordVocab
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.corpus.preparation import PreparedText
@@ -67,14 +63,9 @@ class PlainLSTM(nn.LSTM):
         }
         self.load_state_dict({name: weight.detach() for name, weight in weights.items()})
 
-    def forward(self, x: Any, state: State, mask: Tensor | None = None) -> tuple[Tensor, State]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:  # pyright: ignore[reportIncompatibleMethodOverride]
         hidden, cell = (part.unsqueeze(0).contiguous() for part in state)
-        if mask is not None:
-            lengths = mask.sum(dim=1)
-            x = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         outputs, (hidden, cell) = super().forward(x, (hidden, cell))
-        if mask is not None:
-            outputs, _ = pad_packed_sequence(outputs, batch_first=True)
         return outputs, (hidden.squeeze(0), cell.squeeze(0))
 
 
@@ -85,30 +76,11 @@ def make_plain(model: BiLM) -> None:
     model.backward_layers = nn.ModuleList(map(PlainLSTM, model.backward_layers))
 
 
-def embed() -> None:
-    """Embed by one forward pass a call, padded to its longest sentence."""
-    request = read_request()
-    torch.set_num_threads(request["threads"])
-    folder = Path(request["folder"])
-    model = read_bilm_tf(folder / "options.json", folder / "weights.hdf5").eval()
-    make_plain(model)
-
-    @torch.inference_mode()
-    def embed_call(sentences: list[list[str]]) -> list[np.ndarray]:
-        char_ids = torch.from_numpy(model.char_vocab.encode(sentences))
-        state = BiLMState.zeros(model.config.lstm, len(sentences))
-        layers = model(char_ids, state=state).layers.numpy()
-        return [layers[:, row, 1 : len(words) + 1] for row, words in enumerate(sentences)]
-
-    answer(("torch", "numpy"), **time_embedding(request["calls"], embed_call))
-
-
 class PlainTraining:
     """Model, optimizer, and some windows that are made before the clock starts."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.config = pretrain_config(request["preset"], overrides=request["overrides"])
-        self.distinct_words = request["distinct_words"]
         train, folder = self.config.train, Path(request["folder"])
         vocab = WordVocab.read(folder / "vocab.txt")
         text = PreparedText(ShardSet.open(folder / "shards"), vocab, None)
@@ -133,15 +105,11 @@ class PlainTraining:
         inputs = map(torch.from_numpy, (window.forward_inputs, window.backward_inputs))
         targets = (window.forward_targets, window.backward_targets)
         encode: Any = self.model.token_encoder
-        words = encode(char_ids) if self.distinct_words else None
+        words = encode(char_ids)
         self.optimizer.zero_grad(set_to_none=True)
         losses = []
         for direction, index in enumerate(inputs):
-            if words is None:
-                tokens = encode(char_ids[index.flatten()]).unflatten(0, index.shape)
-            else:
-                tokens = functional.embedding(index, words)
-            top = self.read(direction, tokens).flatten(0, 1)
+            top = self.read(direction, functional.embedding(index, words)).flatten(0, 1)
             seed = derived_seed(self.config.train.seed, self.step, direction, 1)
             generator = torch.Generator().manual_seed(seed)
             softmax: Any = self.model.softmax
@@ -180,4 +148,4 @@ def train() -> None:
 
 
 if __name__ == "__main__":
-    {"embed": embed, "train": train}[sys.argv[1]]()
+    train()

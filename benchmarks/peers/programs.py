@@ -85,14 +85,12 @@ EMBEDDERS = {
     "AllenNLP + vocab_to_cache": Program(
         script="allennlp_elmo", environment="allennlp", settings={"vocab_to_cache": True}
     ),
-    "plain nn.LSTM stack": Program(script="plain"),
     "simple_elmo": Program(script="simple_elmo_peer", environment="simple_elmo"),
 }
 """What `bench_embed.py` measures, in the order of its results."""
 TRAINERS = {
     **{name: program for name, program in OURS.items() if "int8" not in name},
-    "plain nn.LSTM stack": Program(script="plain", settings={"distinct_words": False}),
-    "plain, distinct words": Program(script="plain", settings={"distinct_words": True}),
+    "plain nn.LSTM stack": Program(script="plain"),
 }
 """What `bench_train.py` measures."""
 

@@ -173,6 +173,14 @@ def test_links_and_anchors_lead_somewhere(page):
             assert anchor[1:].lower() in anchors(linked.read_text("utf-8")), f"{target}{anchor}"
 
 
+def test_programs_that_pages_name_exist():
+    """Numbers of a removed one name a commit that has it."""
+    program = re.compile(r"(\S+:)?\b((?:benchmarks|recipes|examples)/[\w/-]+\.\w+)")
+    for page in [*PAGE_NAMES, "CHANGELOG.md"]:
+        for commit, path in program.findall(read(page)):
+            assert commit or (ROOT / path).exists(), (page, path)
+
+
 def test_navigation_and_reference_name_what_there_is():
     navigation = read("mkdocs.yml").split("nav:")[1]
     there = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]

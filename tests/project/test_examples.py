@@ -13,8 +13,6 @@ pytestmark = pytest.mark.e2e
 ARGUMENTS = {
     "elmo": ["model"],
     "embed_sentences": ["model"],
-    "elmo_in_a_classifier": ["model"],
-    "load_original_weights": ["options.json", "weights.hdf5", "from-original"],
 }
 
 

@@ -4,8 +4,6 @@ The columns are those of `elmokit.embed.formats.parquet`: ``tokens``, and one pe
 of vectors.
 """
 
-from collections.abc import Iterable, Iterator
-
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.parquet import pa, record_batch, schema_of
 from elmokit.embed.formats.rows import Row
@@ -61,8 +59,3 @@ class TableEmbedder:
         for name in self.schema.names:
             table = table.append_column(self.schema.field(name), added.column(name))
         return table
-
-    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the same with a stream of record batches, as Spark's ``mapInArrow`` gives them."""
-        for batch in batches:
-            yield from self(pa.Table.from_batches([batch])).to_batches()

@@ -15,8 +15,6 @@ from elmokit.weights.locate import CONFIG_NAME, RUN_CONFIG_NAME
 
 PICTURE_SUFFIXES = (".png", ".pdf", ".svg")
 DOTS_PER_INCH = 150
-NGRAM_NAME = "ngram.json"
-"""In a run's directory: what ``benchmarks/bench_ngram.py RUN`` printed of the same text."""
 BEFORE_FILE, AFTER_FILE = "before.json", "after.json"
 """Perplexities of the base model and of the fine-tuned one."""
 MAX_ROWS = 4000
@@ -64,8 +62,6 @@ class RunCurves:
     num_rows: int
     """Rows of its log, before it was thinned."""
     is_running: bool
-    ngram: dict[str, Any] | None
-    """Name and perplexity of the n-gram model that it is compared with."""
     before: dict[str, float | None]
     """Perplexities before fine-tuning, by text; None if infinite."""
     after: dict[str, float | None]
@@ -80,10 +76,7 @@ def read_training_run(directory: Path) -> RunCurves:
         for i, row in enumerate(rows)
         if i % stride == 0 or i == len(rows) - 1 or row.keys() & set(_PERPLEXITIES.values())
     ]
-    ngram = _read(directory / NGRAM_NAME)
-    with damage(directory, _ADVICE, what=f"{NGRAM_NAME}, {BEFORE_FILE} or {AFTER_FILE}"):
-        if ngram:
-            ngram = {"name": str(ngram["model"]), "perplexity": float(ngram["mean"])}
+    with damage(directory, _ADVICE, what=f"{BEFORE_FILE} or {AFTER_FILE}"):
         before, after = (
             {
                 name: None if report["mean"] is None else float(report["mean"])
@@ -92,12 +85,11 @@ def read_training_run(directory: Path) -> RunCurves:
             for file in (BEFORE_FILE, AFTER_FILE)
         )
     is_running = _is_running(directory)
-    return RunCurves(shown, len(rows), is_running, ngram or None, before, after)
+    return RunCurves(shown, len(rows), is_running, before, after)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    # empty while a benchmark, whose output is redirected there, is at work
-    return read_json(path, advice=_ADVICE) if path.exists() and path.stat().st_size else {}
+    return read_json(path, advice=_ADVICE) if path.exists() else {}
 
 
 def _is_running(directory: Path) -> bool:
@@ -136,8 +128,7 @@ def check_run_dir(directory: Path) -> None:
 def plot_run(directory: Path, path: Path) -> RunCurves:
     """Draw loss and held-out perplexity of a run by direction, and return what was drawn.
 
-    Lines across show the n-gram model of `NGRAM_NAME`, if there is one, and the base model of a
-    fine-tuning run. ``path`` ends in .png, .pdf or .svg.
+    A line across shows the base model of a fine-tuning run. ``path`` ends in .png, .pdf or .svg.
     """
     check_run_dir(directory)
     check_picture_name(path)
@@ -156,12 +147,9 @@ def plot_run(directory: Path, path: Path) -> RunCurves:
                 axes.plot(*zip(*points, strict=True), label=name, marker="." * (len(points) < 30))
         axes.set_xlabel("update")
         axes.set_ylabel(label)
-    across = {} if run.ngram is None else {run.ngram["name"]: run.ngram["perplexity"]}
     before = run.before.get("in_domain")
     if before is not None:
-        across["before fine-tuning"] = before
-    for (name, value), style in zip(across.items(), ("--", ":"), strict=False):
-        right.axhline(value, label=name, color="gray", linestyle=style)
+        right.axhline(before, label="before fine-tuning", color="gray", linestyle="--")
     for axes in (left, right):
         if axes.lines:
             axes.legend(fontsize="small")

@@ -25,13 +25,10 @@ def run_dir(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", ["before.json", "ngram.json"])
-def test_damaged_files_are_named_and_empty_ones_are_being_written(run_dir, name):
-    (run_dir / name).touch()
-    assert read_training_run(run_dir).ngram is None
-    for content in ('{"in_domain": 3}', '{"model": "x", "mean": "much"}', "[]", "{"):
-        (run_dir / name).write_text(content)
-        with pytest.raises(FormatError, match=name):
+def test_damaged_files_are_named(run_dir):
+    for content in ('{"in_domain": 3}', '{"in_domain": {"mean": "much"}}', "[]", "{", ""):
+        (run_dir / "before.json").write_text(content)
+        with pytest.raises(FormatError, match=r"before\.json"):
             read_training_run(run_dir)
 
 
@@ -41,7 +38,6 @@ BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
 @pytest.mark.parametrize("suffix", BEGINNINGS)
 def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
     pytest.importorskip("matplotlib")
-    (run_dir / "ngram.json").write_text('{"model": "Kneser-Ney", "mean": 99.5}')
     (run_dir / "before.json").write_text('{"in_domain": {"mean": 300.5}}')
     (run_dir / "after.json").write_text('{"in_domain": {"mean": null}}')
     path = run_dir / f"plot.{suffix}"
@@ -50,7 +46,7 @@ def test_a_plot_has_losses_perplexities_and_the_models_to_beat(run_dir, suffix):
     assert len(run.rows) == 3
     assert path.read_bytes().startswith(BEGINNINGS[suffix])
     if suffix == "svg":
-        for text in (b"Kneser-Ney", b"before fine-tuning", b"held-out perplexity"):
+        for text in (b"before fine-tuning", b"held-out perplexity"):
             assert b"<!-- " + text + b" -->" in path.read_bytes()  # text is drawn as paths
     with pytest.raises(InputError, match=r"\.png"):
         check_picture_name(path.with_suffix(".gif"))

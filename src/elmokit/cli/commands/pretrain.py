@@ -188,9 +188,8 @@ def plot(
 ) -> Result:
     """Plot loss and held-out perplexity of a run by direction, even while it is training.
 
-    The same plot as in the panel on training of `elmokit explore`. It has a line for an n-gram
-    model if RUN holds ngram.json (from benchmarks/bench_ngram.py), and one for the base model of a
-    fine-tuning run.
+    The same plot as in the panel on training of `elmokit explore`, with a line for the base model
+    of a fine-tuning run.
 
     Args:
         run: Directory of pretrain or finetune.

@@ -46,18 +46,13 @@ function Run({ name }) {
   const series = (keys) => keys.map(([key, kind, text]) => ({ name: text, kind, points: rows.filter((row) => Number.isFinite(row[key])).map((row) => [row.step, row[key]]) })).filter((one) => one.points.length > 0);
   const loss = series([["forward_loss", "forward", `→ ${t("page.forward")}`], ["backward_loss", "backward", `← ${t("page.backward")}`], ["loss", "both", t("training.loss")]]);
   const measured = series([["valid_forward", "forward", `→ ${t("page.forward")}`], ["valid_backward", "backward", `← ${t("page.backward")}`], ["valid_mean", "both", t("surprise.mean")]]);
-  const ends = measured.flatMap((one) => one.points.map(([step]) => step));
-  const { ngram } = run.value ?? {};
-  const valid = !ngram || ends.length === 0 ? measured : [...measured,
-    { name: ngram.name, kind: "other", points: [Math.min(0, ...ends), Math.max(...ends)].map((step) => [step, ngram.perplexity]) }];
   const last = rows.findLast((row) => Number.isFinite(row.valid_mean));
   return html`${run.error && html`<${Failure} error=${run.error} />`}
     ${run.value && html`<p role="status">${t(run.value.is_running ? "training.live" : "training.done", { count: run.value.num_rows })}</p>
       <div class="columns"><figure><h3>${t("training.loss")}</h3><${Curves} series=${loss} label=${spoken(t("training.loss"), loss, 2)} x=${t("training.step")} y="nats" formatY=${(value) => number(value)} /></figure>
-        <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${valid} label=${spoken(t("training.perplexity"), valid, 0)} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
+        <figure><h3>${t("training.perplexity")}</h3><${Curves} series=${measured} label=${spoken(t("training.perplexity"), measured, 0)} x=${t("training.step")} y="PPL" formatY=${(value) => number(value, 0)} /></figure></div>
       ${run.value.before.in_domain !== undefined && html`<${BeforeAfter} ...${run.value} />`}
-      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}
-      ${!ngram && html`<p class="note">${t("training.ngram")} <code>python benchmarks/bench_ngram.py RUN > RUN/ngram.json</code></p>`}`}`;
+      ${last && html`<${Calculation}><p class="numbers">exp((ln ${number(last.valid_forward, 2)} + ln ${number(last.valid_backward, 2)}) / 2) = ${number(Math.sqrt(last.valid_forward * last.valid_backward), 2)}</p><//>`}`}`;
 }
 
 /** A chart in words: where each series begins and ends. */

@@ -274,10 +274,9 @@ class Compute {
    * Rows of a training run, live; server only.
    * @param {string} name
    * @returns {Promise<{name: string, title: string, is_running: boolean, rows: Object[], num_rows: number,
-   *   ngram: {name: string, perplexity: number}|null, before: Object, after: Object}>}  `rows` are
+   *   before: Object, after: Object}>}  `rows` are
    *   those of its metrics.jsonl, of which there are `num_rows`: all with held-out perplexities, and
-   *   some thousands of the others, evenly thinned; `ngram` is the model that
-   *   it is compared with; `before` and `after` are perplexities of fine-tuning (`in_domain`,
+   *   some thousands of the others, evenly thinned; `before` and `after` are perplexities of fine-tuning (`in_domain`,
    *   `out_of_domain`), if measured.
    */
   async run(name) {

@@ -1,7 +1,7 @@
 /**
  * Korean morphemes where no Kiwi runs: a bigram model of what Kiwi makes of text, and Viterbi.
  *
- * Counts are those of packs/korean.json.gz (recipes/korean_splitter.py). A word is divided into
+ * Counts are those of packs/korean.json.gz (git show 3b3795af:recipes/korean_splitter.py). A word is divided into
  * pieces: morphemes of the list; syllables in which morphemes are contracted (갔 = 가 + 었), by
  * rules for their ends, so that 번역한 needs only 번역하; and, dear, what is not in the list. The state
  * after a morpheme is the morpheme itself if it is frequent, else its class: its tag, and whether it

@@ -157,7 +157,6 @@ export const en = {
     run: "Run", loss: "Loss", perplexity: "Held-out perplexity", step: "update", live: "Running: {count} records so far.", done: "{count} records.",
     finetuned: "Perplexity before and after fine-tuning", text: "Held-out text", before: "Before", after: "After",
     in_domain: "In the domain", out_of_domain: "Other text",
-    ngram: "No n-gram model to compare with. To show a Kneser-Ney model of the same text, run:",
   },
   tasks: {
     title: "Tasks",

@@ -157,7 +157,6 @@ export const ko = {
     run: "학습 기록", loss: "손실", perplexity: "검증 혼란도", step: "갱신 횟수", live: "학습 중: 지금까지 기록 {count}개.", done: "기록 {count}개.",
     finetuned: "미세 조정 전후의 혼란도", text: "검증 텍스트", before: "전", after: "후",
     in_domain: "해당 분야의 텍스트", out_of_domain: "그 밖의 텍스트",
-    ngram: "비교할 n-그램 모델이 없습니다. 같은 텍스트로 만든 Kneser-Ney 모델의 선을 함께 보려면 다음을 실행하세요.",
   },
   tasks: {
     title: "과제",
