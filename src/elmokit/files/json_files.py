@@ -68,8 +68,8 @@ def parse_json(
     content: bytes | str, *, source: object, advice: str, required: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Parse one JSON object as `read_json` does; ``source`` begins error messages."""
-    is_utf8 = isinstance(content, str) or json.detect_encoding(content).startswith("utf-8")
-    if not is_utf8:  # `json` would also take UTF-16
+    # `json` would also take UTF-16
+    if isinstance(content, bytes) and not json.detect_encoding(content).startswith("utf-8"):
         text_of_line(content, source, None, reason=advice)
     try:
         value = json.loads(content)

@@ -132,7 +132,7 @@ def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
-    return sorted({*chain.from_iterable(map(_files_below, places))})
+    return [*sorted({*chain.from_iterable(map(_files_below, places))})]
 
 
 def _files_below(place: Path) -> Iterator[Path]:

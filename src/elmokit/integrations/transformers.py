@@ -10,7 +10,7 @@ classes, without.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -106,7 +106,7 @@ class ElmoModel(OwnCode, PreTrainedModel):
     ) -> Any:
         """Load a folder or hub repository; the arguments are those of transformers."""
         options["output_loading_info"] = True
-        model, info = super().from_pretrained(path, *arguments, **options)
+        model, info = cast(Any, super().from_pretrained(path, *arguments, **options))
         if missing := sorted(info["missing_keys"]):  # which transformers would draw at random
             raise FormatError(f"{path}: weight `{missing[0]}` is missing. Copy the folder again.")
         # the vocabulary of a word-input model, if a tokenizer has one beside it

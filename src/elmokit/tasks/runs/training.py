@@ -187,7 +187,7 @@ class TaskTraining:
         score = score_model(self.model, self.dev)
         is_best = state.best is None or score.value > state.best.dev.value
         report = EpochReport(number, float(np.mean(state.losses)), score, is_best, self.seconds)
-        if is_best:
+        if state.best is None or is_best:
             state.best = report
             self.best_weights = {name: value.clone() for name, value in weights.items()}
         state.epoch, state.losses = number, []
