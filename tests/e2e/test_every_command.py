@@ -54,7 +54,6 @@ ROWS = {
     ),
     "vocab TEXT -o OUT.txt --tokenizer whitespace": ("size words tokenizer", "three specials"),
     "vocab --check SICK": ("errors", "ERROR          <UNK> is missing"),
-    "vocab --check MARKED MARKED --tokenizer whitespace": ("warnings corpus", "<s>"),
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip
 """A command -> keys of its JSON, and a part of what it prints. Capitals stand for paths."""
@@ -82,7 +81,7 @@ def paths(shared, tmp_path_factory):
         "times.tsv": "\n".join(["item\tposition\tword\ttime", *times]) + "\n",
         "vectors.txt": "".join(f"{word} {len(word)} 1\n" for word in WORDS),
         "korean.txt": "배를 타고 섬에 갔다\n사과를 먹었다\n" * 5,
-        "sick.txt": "<S>\n</S>\na\na\n", "marked.txt": "<S>\n</S>\n<UNK>\n<s>\n",
+        "sick.txt": "<S>\n</S>\na\na\n",
         "pos/train.conllu": f"{tagged}\n" * 5, "pos/dev.conllu": f"{tagged}\n" * 5,
     }  # fmt: skip
     for name, content in contents.items():
