@@ -19,6 +19,7 @@ SENTENCES = random_sentences(40)
 MADE = ("model_hash", "tokenizer", "normalization", "elmokit_version")
 """What the metadata of every result names."""
 ROWS = {
+    "bench MODEL TEXT --precision fp32,int8 --seconds 0.1 --threads 1": ("model speeds", "int8"),
     "change OLD NEW --min-count 4 --rounds 99 -o OUT.tsv": ("a b words", "excess"),
     "convert MODEL OUT": ("same_bits model_hash max_difference", "bit for bit identical"),
     "distil en OLD -o OUT.vec --min-count 2": ("words dim coverage", "384 dimensions"),
@@ -30,6 +31,9 @@ ROWS = {
         "word occurrences static metadata", "static: "
     ),
     "neighbors TEXT --word river --model MODEL --sentence 'the river'": (
+        "occurrences metadata", "the [river]"
+    ),
+    "neighbors TEXT --word river --model MODEL --sentence 'the river' --any-word -k 1": (
         "occurrences metadata", "the [river]"
     ),
     "pairs MODEL PAIRS --compare RUNMODEL --by kind -o OUT.tsv": (
@@ -49,6 +53,7 @@ ROWS = {
     "surprisal MODEL TEXT -o OUT.tsv": ("forward backward mean output metadata", ""),
     "tokenize MODEL --text 'the 강'": ("texts counts metadata", "4\t5\t강\t\t259 235 177 150 260"),
     "trace MODEL 'the 강' --word 1 --weights 0.2,0.5,0.3": ("mixture metadata", "the [강]"),
+    "track KEPT": ("run rows", "in TensorBoard"),
     "vectors KOREAN -o OUT.txt --model ko --dim 8 --min-count 1 --epochs 1": (
         "words dim tokenizer", "kiwipiepy"
     ),
@@ -57,7 +62,7 @@ ROWS = {
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip
 """A command -> keys of its JSON, and a part of what it prints. Capitals stand for paths."""
-NEEDS = {"vectors": "gensim"}
+NEEDS = {"vectors": "gensim", "track": "tensorboard"}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ PRETRAIN = "pretrain text.txt -o run --tokenizer whitespace"
 SERVE = "serve --port 0 --model MODEL"
 EXPLORE = "explore -m MODEL"
 ROWS = {
+    "bench nothing text.txt": "nothing",
+    "bench MODEL text.txt --precision fp64": "fp64",
     "convert nothing out": "nothing",
     "convert MODEL MODEL --overwrite": "is read by this command",
     "demo --language fr": "'fr'",
@@ -40,6 +42,7 @@ ROWS = {
     "info nothing": "nothing",
     "info notes.json": "notes.json",
     "neighbors x --word a --sentence a --show 2": "--sentence",
+    "neighbors x --word a --any-word": "--sentence",
     "neighbors text.txt --word a --sentence b -m MODEL": "'a'",
     "neighbors text.txt --word a --layers all -m MODEL": "`layers`",
     "perplexity MODEL empty.txt": "empty.txt",
@@ -66,6 +69,7 @@ ROWS = {
     "tokenize MODEL --text a\0b": "NUL",
     "trace MODEL the --word 7": "0:the",
     "trace MODEL the --weights 0.2;1": "0.2;1",
+    "track full": "full",
     "train verse -o x": "'verse'",
     "train pos -o x": "--data",
     "train pos -o x --embeddings glove": "--embeddings",

@@ -19,6 +19,8 @@ from elmokit.tasks.runs.run_dir import TaskRunConfig, read_metadata
 from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS, TASK_RUNS, packaged_models
 from elmokit.weights.model_dir import load_model
 
+from ..builders.command_line import elmokit as run_command
+
 ROOT = Path(__file__).parents[2]
 SENTENCES = {"en": "I sat by the bank .", "ko": "나는 강가에 앉아 있었다."}
 LEAST = {"ner-en": 60, "ner-ko": 70, "pos-en": 92, "pos-ko": 95, "sentiment-ko": 85}
@@ -134,6 +136,20 @@ def test_a_classifier_knows_good_from_bad():
     assert [answer["label"] for answer in answers[:2]] == ["positive", "negative"]
     assert all(sum(a["probabilities"].values()) == pytest.approx(1) for a in answers)
     assert [answer["text"] for answer in answers] == texts
+
+
+def test_names_agree_by_document(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text("Jordan won.\nMichael Jordan lives in Jordan.\n\nShe lives in Jordan.\n")
+    done = run_command("predict", "ner-en", path, "--by-document")
+    assert done.stdout.splitlines()[1:] == [
+        "[Michael Jordan PER] lives in [Jordan PER].", "", "She lives in [Jordan LOC].",
+    ]  # fmt: skip
+    done = run_command("predict", "ner-en", path, "--by-document", "--json")
+    second = json.loads(done.stdout.splitlines()[1])
+    assert [entity["probability"] is None for entity in second["entities"]] == [False, True]
+    done = run_command("predict", "pos-en", path, "--by-document", expect=2)
+    assert "ner" in done.stderr
 
 
 def test_a_tagger_on_another_model_than_its_own_is_told(tmp_path):

@@ -37,14 +37,14 @@ COMMANDS = (
     "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
     "reading", "predict-word", "change", "vectors", "distil", "embed", "merge", "train",
     "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "trace", "explore",
-    "serve", "plot", "convert", "info", "cache",
+    "serve", "plot", "track", "bench", "convert", "info", "cache",
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
     "tokenize": "trace", "finetune": "pretrain", "perplexity": "surprisal",
     "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
     "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
-    "plot": "pretrain", "cache": "info",
+    "plot": "pretrain", "track": "pretrain", "bench": "embed", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _MAIN_PROCESS_SECONDS = 10.0

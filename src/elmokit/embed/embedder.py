@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.sentences import SifStatistics, embed_sentences
+from elmokit.embed.sentences import SifStatistics, embed_sentences, embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     EmbeddedSentence,
@@ -208,6 +208,7 @@ class Embedder:
         return (sentence.vectors for sentence in stream)
 
     embed_sentences = embed_sentences
+    embed_spans = embed_spans
 
     def sif_statistics(self, layers: Layers | str) -> SifStatistics:
         """Return what SIF knows of this model's words, measured when it is first asked for."""

@@ -12,6 +12,7 @@ from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
 from elmokit.shapes import Float
+from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import GivenSentence
 
 if TYPE_CHECKING:
@@ -236,3 +237,49 @@ def embed_sentences(
     rows = [pool(sentence.vectors, sentence.words) for sentence in stream]
     leading = [embedder.num_layers] if pool.layers == "all" else []
     return np.array(rows, dtype=np.float32).reshape(-1, *leading, embedder.dim)
+
+
+def embed_spans(
+    embedder: "Embedder",
+    text: GivenSentence,
+    spans: Iterable[tuple[int, int]],
+    *,
+    pooling: str = "mean",
+    layers: Layers | str | None = None,
+    state: StatePolicy | str = "reset",
+) -> np.ndarray:
+    """Return one vector per span of a text, pooled over its words; each has read the whole text.
+
+    Args:
+        embedder: The model.
+        text: A string of any length, or its words, read once, as one sentence.
+        spans: ``[start, end)`` of each: characters of the string, or words of the list. A word that
+            is partly in a span belongs to it.
+        pooling: As in `embed_sentences`; the mean knows the context of a span, SIF does not.
+        layers: As in `embed_sentences`.
+        state: As in `embed`.
+
+    Returns:
+        float32 (N, 2D) for N spans, with all layers (N, L, 2D).
+
+    Raises:
+        InputError: for a span that is empty, outside the text or without a word.
+    """
+    pool = Pooling(embedder, pooling, layers=layers)
+    ((words, vectors, _),) = embedder.stream([text], layers=pool.layers, state=state)
+    in_text = isinstance(text, str)
+    offsets = align(words, text) if in_text else tuple((k, k + 1) for k in range(len(words)))
+    if offsets is None:
+        raise InputError("`text` and its tokens differ. Give the list of words, and spans of them.")
+    pooled: list[np.ndarray] = []
+    for number, (start, end) in enumerate(spans):
+        place = covering_words(offsets, start, end) if 0 <= start < end <= len(text) else None
+        if place is None:
+            unit = "characters" if in_text else "words"
+            raise InputError(
+                f"spans[{number}], [{start}, {end}), has no word, or is outside the {len(text):,} "
+                f"{unit} of `text`."
+            )
+        pooled.append(pool(vectors[..., slice(*place), :], words[slice(*place)]))
+    shape = (*vectors.shape[:-2], vectors.shape[-1])
+    return np.array(pooled, dtype=np.float32).reshape(-1, *shape)

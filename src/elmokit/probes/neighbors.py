@@ -6,6 +6,8 @@ Source: Peters et al. 2018, section 5.3 and table 4.
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import tee
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -214,6 +216,22 @@ def neighborhoods(
     return nearest_of_each
 
 
+def nearest_occurrences(
+    embedder: Any, query: Occurrence, sentences: Iterable[list[str]], *, layers: Layers = "top",
+    num_neighbors: int = 5,
+) -> Neighborhood:  # fmt: skip
+    """Return the nearest occurrences of any words, one a sentence, by cosine, in bounded memory."""
+    direction = unit_rows(query.vector(next(embedder.embed_stream([query.tokens], layers=layers))))
+    best: dict[Occurrence, float] = {}
+    read, others = tee(part for part in sentences if part and not is_same_text(query.tokens, part))
+    for tokens, vectors in zip(read, embedder.embed_stream(others, layers=layers), strict=True):
+        cosines = unit_rows(vectors) @ direction
+        best.setdefault(Occurrence(tuple(tokens), int(cosines.argmax())), float(cosines.max()))
+        # a stable sort: of equally near words the first is kept
+        best = dict(sorted(best.items(), key=itemgetter(1), reverse=True)[:num_neighbors])
+    return Neighborhood(query, tuple(best), tuple(best.values()))
+
+
 def nearest_words(
     static: StaticVectors, word: str, *, num_neighbors: int = STATIC_NEIGHBORS
 ) -> list[tuple[str, float]]:
@@ -272,6 +290,7 @@ def neighbors_of_word(
     word: str,
     *,
     sentence: str | None = None,
+    any_word: bool = False,
     layers: Layers | str = "top",
     num_neighbors: int = 3,
     limit: int = 1000,
@@ -281,7 +300,7 @@ def neighbors_of_word(
 ) -> WordNeighbors:
     """Return which occurrences of a word in files of text have the most similar vectors.
 
-    With ``sentence``, those of the word there. At most
+    With ``sentence``, those of the word there, and with ``any_word`` also other words. At most
     ``limit`` sentences with the word are compared. ``vectors`` is a file of static vectors, to name
     the neighbors of the word there; ``tokenizer`` splits the text instead of the model's own.
     """
@@ -306,10 +325,11 @@ def neighbors_of_word(
         static = _static_neighbors(vectors, word)
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256
     sentences = read_sentences(text, of_text, normalization=form, text_field=text_field)
-    occurrences = find_neighbors(
-        embedder, sentences, parts, query=query, layers=layer, num_neighbors=num_neighbors,
-        limit=limit,
-    )  # fmt: skip
+    how: dict[str, Any] = {"layers": layer, "num_neighbors": num_neighbors}
+    if query is not None and any_word:
+        occurrences = [nearest_occurrences(embedder, query, sentences, **how)]
+    else:
+        occurrences = find_neighbors(embedder, sentences, parts, query=query, limit=limit, **how)
     return WordNeighbors(
         word=word, parts=parts, layers=layer, occurrences=occurrences, static=static,
         metadata=metadata,

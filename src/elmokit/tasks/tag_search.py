@@ -1,4 +1,4 @@
-"""Tag sequences: what may follow what, the best one, probabilities.
+"""Tag sequences: what may follow what, the best one, probabilities, agreement in a document.
 
 ``allowed``, (Y + 2, Y + 2) for Y tags, says which tags may follow which: entry (i, j) is True if j
 may come right after i. Row Y is the start of a sequence, column Y + 1 its end; row Y + 1 and column
@@ -6,12 +6,14 @@ Y are ignored. ``transitions``, (Y, Y), are learned scores of tag j right after 
 is computed in float64.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from elmokit.metrics.task_scores import TagScheme, read_spans
+from elmokit.metrics.task_scores import TagScheme, read_spans, write_tags
 from elmokit.shapes import Bool, Float, Int
 
 MAX_TAGS = 4096  # of a model: what may follow what is a matrix
@@ -189,3 +191,46 @@ class TagSearch:
                 own = log_probs[range(len(tags)), [self._ids[tag] for tag in tags]]
                 answers.append((tags, np.exp(own).tolist()))
         return answers
+
+
+LEAST = 2  # occurrences in a document from which on a name counts; 1 and 3 gain less
+
+
+def agreeing(answers: Iterable[tuple[Any, Any]], *, with_probs: bool) -> Iterator[tuple[Any, Any]]:
+    """Make the answers of `TaskRun.predict` agree within documents; an empty text ends one.
+
+    Spans that the tagger did not find in this form have the probability None.
+    """
+    document: list[tuple[Any, Any]] = []
+    for answer in answers:
+        document.append(answer)
+        if not answer[0].tokens:
+            yield from _agreed(document, with_probs)
+            document = []
+    yield from _agreed(document, with_probs)
+
+
+def _agreed(document: list[tuple[Any, Any]], with_probs: bool) -> Iterator[tuple[Any, Any]]:
+    spans_of = [read_spans(answer[0] if with_probs else answer) for _, answer in document]
+    types: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for (example, _), spans in zip(document, spans_of, strict=True):
+        for kind, start, end in spans:
+            types[example.tokens[start:end]][kind] += 1
+    types = {name: counts for name, counts in types.items() if counts.total() >= LEAST}
+    names = {name: counts.most_common(1)[0][0] for name, counts in types.items()}
+    lengths = sorted({len(name) for name in names}, reverse=True)  # the longest name wins
+    for (example, answer), spans in zip(document, spans_of, strict=True):
+        words = example.tokens
+        agreed = [(names.get(words[start:end], kind), start, end) for kind, start, end in spans]
+        taken = {at for _, start, end in spans for at in range(start, end)}
+        for start, end in ((at, at + n) for n in lengths for at in range(len(words) - n + 1)):
+            name, places = words[start:end], range(start, end)
+            if name in names and name[0][:1].isupper() and taken.isdisjoint(places):
+                agreed.append((names[name], start, end))
+                taken.update(places)
+        tags = write_tags(agreed, len(words), scheme="bioul")
+        if with_probs:
+            probs = dict(zip(spans, answer[1], strict=True))
+            yield example, (tags, [probs.get(span) for span in read_spans(tags)])
+        else:
+            yield example, tags

@@ -1,7 +1,9 @@
-"""The curves of a training run: plots, and what the page shows."""
+"""The curves of a training run: plots, TensorBoard, and what the page shows."""
 
+import json
 import os
 import time
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,32 @@ def plot_run(directory: Path, path: Path) -> RunCurves:
             axes.legend(fontsize="small")
     write_picture(figure, path)
     return run
+
+
+def track(run_dir: Path, *, follow: bool = False) -> int:
+    """Write a run's figures and settings into ``RUN/tensorboard``; return the number of rows.
+
+    ``follow`` waits for further rows until Ctrl-C. Rows that a resumed run repeats come once.
+    """
+    if not (run_dir / METRICS_FILE).is_file():
+        raise InputError(f"{run_dir} has no {METRICS_FILE}: it is no run of pretrain or train.")
+    try:
+        from torch.utils.tensorboard.writer import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", extra="tensorboard") from error
+    config, written = _read(run_dir / RUN_FILE).get("config"), set[tuple[int, frozenset[str]]]()
+    until_interrupted = suppress(KeyboardInterrupt) if follow else nullcontext()
+    with SummaryWriter(str(run_dir / "tensorboard")) as writer, until_interrupted:
+        writer.add_text("settings", f"```\n{json.dumps(config, indent=2)}\n```")
+        while True:
+            for row in read_log(run_dir / METRICS_FILE):
+                if (columns := (row["step"], frozenset(row))) in written:
+                    continue
+                for name, value in row.items():
+                    if name != "step" and type(value) in (int, float):
+                        writer.add_scalar(name, value, row["step"])
+                written.add(columns)
+            if not follow:
+                break
+            time.sleep(2)
+    return len(written)

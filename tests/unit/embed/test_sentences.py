@@ -1,10 +1,11 @@
-"""Vectors of sentences: mean, maximum, SIF."""
+"""Vectors of sentences and spans: mean, maximum, SIF."""
 
 import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import random_sentences, toy_model
 
@@ -12,6 +13,11 @@ from ...builders.embedding_models import random_sentences, toy_model
 @pytest.fixture(scope="module")
 def plain():
     return Embedder(toy_model())
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return Embedder(toy_model(tokenizer=TokenizerConfig(name="simple")))
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
@@ -91,3 +97,31 @@ def test_a_sentence_has_one_vector_whatever_its_company(layers):
     alone = [with_words.embed_sentences([s], pooling="sif", layers=layers)[0] for s in sentences]
     assert np.abs(together - np.array(alone)).max() < 1e-5
     assert not together[-1].any()
+
+
+TEXT = "I sat by the bank. It was “wide”,\nand the river\u200b ran on.\n\nWe left, naïve as ever."
+PARTS = {"bank": (4, 5), "I sat by the bank.": (0, 6), "“wide”,\nand": (8, 13)}
+
+
+@pytest.mark.parametrize("layers", ["all", "average", 0])
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_span_is_pooled_over_its_words_in_the_whole_text(embedder, layers, pooling):
+    words, (vectors,) = embedder.tokenizer.tokenize(TEXT), embedder.embed([TEXT], layers=layers)
+    assert words[8:13] == ['"', "wide", '"', ",", "and"]
+    spans = [(TEXT.index(part), TEXT.index(part) + len(part)) for part in PARTS]
+    how = {"pooling": pooling, "layers": layers}
+    pooled = embedder.embed_spans(TEXT, spans, **how)
+    rows = (vectors[..., first:last, :].astype(np.float64) for first, last in PARTS.values())
+    assert pooled.dtype == np.float32
+    np.testing.assert_allclose(pooled, [getattr(r, pooling)(axis=-2) for r in rows], atol=1e-6)
+    np.testing.assert_array_equal(embedder.embed_spans(words, PARTS.values(), **how), pooled)
+    alone = embedder.embed_sentences(["I sat by the bank."], **how)
+    assert np.allclose(pooled[1], alone[0], atol=1e-6) == (layers == 0)  # context counts
+
+
+@pytest.mark.parametrize("span", [(5, 500), (-3, 2), (2, 2), (4, 2), (1, 2)])
+def test_spans_outside_the_text_or_without_a_word_are_refused(embedder, span):
+    with pytest.raises(ValueError, match=rf"spans\[1\].* \[{span[0]}, .*{len(TEXT)} characters"):
+        embedder.embed_spans(TEXT, [(0, 1), span])
+    with pytest.raises(ValueError, match=r"spans\[0\].* \[1, 3\).* 2 words"):
+        embedder.embed_spans(["I", "sat"], [(1, 3)])

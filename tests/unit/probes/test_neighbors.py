@@ -73,6 +73,16 @@ def test_neighbors_of_one_occurrence_and_of_all():
     assert neighbors.spread(every, 9) == ranked
 
 
+def test_the_nearest_words_of_a_text_are_one_a_sentence_and_none_twice():
+    query = Occurrence(("river", "money"), 1)
+    text = [["river", "money"], [], ["cash", "water"], ["water"], ["river", "cash", "money"],
+            ["cash", "water"], ["river"]]  # fmt: skip
+    near = neighbors.nearest_occurrences(WordEmbedder(), query, text, num_neighbors=3)
+    marked = [one.marked() for one in near.neighbors]
+    assert marked == ["river cash [money]", "[cash] water", "[river]"]
+    assert near.similarities == pytest.approx((1, 1 / 1.01**0.5, -0.99 / 1.01))
+
+
 @pytest.mark.parametrize(
     "repeated",
     [
@@ -84,6 +94,8 @@ def test_neighbors_of_one_occurrence_and_of_all():
 def test_a_query_is_never_its_own_neighbor(repeated):
     query = Occurrence(("river", "money", "cash", "water", "river"), 1)
     others = [["cash", "money"], ["river", "cash"]]
+    near = neighbors.nearest_occurrences(WordEmbedder(), query, [repeated, *others])
+    assert [list(one.tokens) for one in near.neighbors] == others
     (near,) = neighbors.find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in near.neighbors] == others[:1]
 

@@ -1,6 +1,7 @@
 """Tag sequences: what may follow what, the search and probabilities, by enumeration."""
 
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -99,3 +100,31 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
         for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        # the majority's type, also where it was missed; not in lower case
+        ("Rome fell | U-LOC O / in Rome | O U-LOC / Rome | U-PER / old Rome rome | O O O",
+         "U-LOC O / O U-LOC / U-LOC / O U-LOC O"),
+        # of equal counts the first; found once: nothing to agree with
+        ("Rome | U-PER / Rome | U-LOC / Oslo | U-LOC / Oslo | O", "U-PER / U-PER / U-LOC / O"),
+        # the longest name wins, and what is part of another span stays
+        ("New York | B-LOC L-LOC / New York | B-LOC L-LOC / York | U-PER / York | U-PER / "
+         "New York York | O O O / New York Times | B-ORG I-ORG L-ORG",
+         "B-LOC L-LOC / B-LOC L-LOC / U-PER / U-PER / B-LOC L-LOC U-PER / B-ORG I-ORG L-ORG"),
+        # an empty text ends a document
+        ("Rome | U-LOC / Rome | U-LOC / | / Rome | U-PER", "U-LOC / U-LOC /  / U-PER"),
+    ],
+)  # fmt: skip
+def test_names_agree_within_a_document_and_new_spans_have_no_probability(document, expected):
+    read = [[part.split() for part in sentence.split("|")] for sentence in document.split("/")]
+    answers = [(SimpleNamespace(tokens=tuple(words)), tags) for words, tags in read]
+    agreed = [tags for _, tags in tag_search.agreeing(answers, with_probs=False)]
+    assert agreed == [tags.split() for tags in expected.split("/")]
+    scored = [(example, (tags, [0.5] * len(read_spans(tags)))) for example, tags in answers]
+    for (_, old), (_, (new, probs)) in zip(
+        answers, tag_search.agreeing(scored, with_probs=True), strict=True
+    ):
+        assert probs == [0.5 if span in read_spans(old) else None for span in read_spans(new)]

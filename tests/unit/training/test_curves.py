@@ -7,7 +7,10 @@ import time
 import pytest
 
 from elmokit.errors import FormatError, InputError
+from elmokit.training import curves
 from elmokit.training.curves import check_picture_name, plot_run, read_training_run
+
+from ...builders.command_line import elmokit
 
 ROWS = [
     {"step": 1, "loss": 5.0, "forward_loss": 4.0},
@@ -67,3 +70,19 @@ def test_a_run_goes_on_while_its_log_is_newer_than_its_model(run_dir, log, model
             (run_dir / name).touch()
             os.utime(run_dir / name, (time.time() - age,) * 2)
     assert read_training_run(run_dir).is_running is is_running
+
+
+def test_tensorboard_shows_new_rows_once_until_it_is_interrupted(run_dir, monkeypatch):
+    events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    more = [*ROWS, {"step": 30, "loss": 7.0}]  # first those that a resumed run repeats
+
+    def sleep(seconds):
+        if not more:
+            raise KeyboardInterrupt
+        with (run_dir / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps(more.pop(0)) + "\n")
+
+    monkeypatch.setattr(curves.time, "sleep", sleep)
+    assert "4 rows" in elmokit("track", run_dir, "--follow").stdout
+    losses = events.EventAccumulator(str(run_dir / "tensorboard")).Reload().Scalars("loss")
+    assert [(event.step, event.value) for event in losses] == [(1, 5.0), (2, 2.5), (30, 7.0)]

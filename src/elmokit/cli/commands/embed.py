@@ -1,4 +1,4 @@
-"""`elmokit embed` and `merge`: contextual vectors in files, and shards of them."""
+"""`elmokit embed`, `merge` and `bench`: contextual vectors in files, shards of them, speed."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -152,3 +152,24 @@ def merge(
         f"sentences   {report.sentences:,}",
         f"words       {report.words:,}",
     ])  # fmt: skip
+
+
+def bench(
+    model: options.ModelArgument,
+    text: options.TextArgument,
+    *,
+    precision: str = "fp32,bf16,int8",
+    seconds: Annotated[float, typer.Option(min=0.1)] = 5.0,
+    threads: options.ThreadsOption = None,
+) -> Result:
+    """Measure how many words per second are embedded on this CPU.
+
+    Args:
+        precision: One or several of fp32, bf16 and int8, with commas.
+        seconds: Duration of each measurement.
+    """
+    from elmokit.embed.bench import bench as measure
+
+    speeds = measure(model, text, precision.split(","), seconds=seconds)
+    lines = [f"{name:<6}{speed:10,.0f} words/s" for name, speed in speeds.items()]
+    return Result({"model": model, "speeds": speeds}, lines)

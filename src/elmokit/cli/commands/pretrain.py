@@ -1,4 +1,4 @@
-"""`elmokit pretrain` and `finetune`: models from text; `plot`: curves of training."""
+"""`elmokit pretrain` and `finetune`: models from text; `plot` and `track`: curves of training."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -206,3 +206,18 @@ def plot(
         {"run": run, "output": target, "rows": len(drawn.rows)},
         [f"{target}: {counted(len(drawn.rows), 'row')} of {run} ({state})"],
     )
+
+
+def track(run: Annotated[Path, typer.Argument(metavar="RUN")], *, follow: bool = False) -> Result:
+    """Show the metrics and settings of a run in TensorBoard (RUN/tensorboard).
+
+    The metrics are read from RUN/metrics.jsonl, so training never waits for a tracker.
+
+    Args:
+        run: Directory of pretrain, finetune or train.
+        follow: Continue while the run trains, until Ctrl-C.
+    """
+    from elmokit.training.curves import track as write_events
+
+    count = write_events(run, follow=follow)
+    return Result({"run": run, "rows": count}, [f"{counted(count, 'row')} of {run} in TensorBoard"])

@@ -122,6 +122,7 @@ def neighbors(
     *,
     word: Annotated[str, typer.Option(metavar="WORD")],
     sentence: str | None = None,
+    any_word: bool = False,
     model: options.ModelOption = None,
     layers: str = "top",
     num_neighbors: Annotated[int, typer.Option("--neighbors", "-k", min=1)] = 3,
@@ -137,13 +138,14 @@ def neighbors(
     """Show which occurrences of a word have the most similar vectors.
 
     Occurrences of WORD in TEXT are compared by the cosine of their mean-centered vectors; with only
-    two occurrences, by the plain cosine. The occurrences shown range from those
+    two occurrences, or with --any-word, by the plain cosine. The occurrences shown range from those
     with the nearest neighbors to those with the farthest. With --vectors, the static neighbors of
     WORD follow.
 
     Args:
         word: The word itself; if the tokenizer splits it, all its parts.
         sentence: Show only the neighbors of WORD in this sentence.
+        any_word: With --sentence: allow other words as neighbors.
         num_neighbors: Neighbors per occurrence.
         limit: Compare at most this many sentences that contain WORD.
         show: Without --sentence: occurrences of WORD to show; default: 4.
@@ -154,8 +156,10 @@ def neighbors(
 
     if sentence is not None and show is not None:
         raise InputError("--show is for all occurrences in TEXT: --sentence has only its own.")
+    if any_word and sentence is None:
+        raise InputError("--any-word needs --sentence: the occurrence whose neighbors to find.")
     found = neighbors_of_word(
-        Embedder.load(model, device=device), text, word, sentence=sentence,
+        Embedder.load(model, device=device), text, word, sentence=sentence, any_word=any_word,
         layers=options.layers_of(layers), num_neighbors=num_neighbors, limit=limit,
         vectors=vectors, tokenizer=tokenizer, text_field=text_field,
     )  # fmt: skip

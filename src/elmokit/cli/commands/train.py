@@ -116,6 +116,7 @@ def predict(
     precision: str | None = None,
     device: str = "auto",
     threads: options.ThreadsOption = None,
+    by_document: bool = False,
     json: bool = False,
 ) -> None:
     """Predict with a trained task model on raw text.
@@ -127,6 +128,8 @@ def predict(
 
     Args:
         precision: Arithmetic of the biLM: fp32, bf16 or int8; default: as in training.
+        by_document: Give a name one type throughout a document, and find it wherever it is (ner).
+            A document ends with its file, and at an empty line of a text file.
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
@@ -137,15 +140,16 @@ def predict(
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
     is_empty = True
-    places, texts = tee(NumberedLines(text, text_field=text_field).located())
-    names, lines = (str(place) for place, _ in places), (line for _, line in texts)
-    how = {"tokenizer": tokenizer, "names": names}
-    for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
-        is_empty = False
-        if json:
-            emit_json(answer)
-        else:
-            typer.echo(trained.task.show(*answer))
+    for files in [[path] for path in text] if by_document else [text]:
+        places, texts = tee(NumberedLines(files, text_field=text_field).located())
+        names, lines = (str(place) for place, _ in places), (line for _, line in texts)
+        how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}
+        for answer in trained.predict_json(lines, **how) if json else trained.predict(lines, **how):
+            is_empty = False
+            if json:
+                emit_json(answer)
+            else:
+                typer.echo(trained.task.show(*answer))
     if is_empty:
         raise InputError(f"Nothing to predict: no line in {', '.join(map(str, text))}.")
 

@@ -30,6 +30,7 @@ from elmokit.tasks.runs.run_dir import (
     read_static,
     read_weights,
 )
+from elmokit.tasks.tag_search import agreeing
 from elmokit.tasks.task import Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
@@ -198,9 +199,10 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, with_probs=True)
+        answers = self._predict(texts, tokenizer, names, by_document, with_probs=True)
         return (self.task.as_json(example, *answer) for example, answer in answers)
 
     def predict(
@@ -209,6 +211,7 @@ class TaskRun:
         *,
         tokenizer: str | None = None,
         names: Iterable[str] | None = None,
+        by_document: bool = False,
     ) -> Iterator[tuple[Any, Any]]:
         """Yield example and prediction for each text.
 
@@ -220,24 +223,29 @@ class TaskRun:
                 sentences.
             tokenizer: Splits strings instead of the biLM's own, with a warning if it differs.
             names: Of the texts, for error messages; none: ``Text 1`` and so on.
+            by_document: Give a name one type throughout a document, and find it wherever it is
+                (task ``ner``). An empty text ends a document, which is held in memory.
 
         Raises:
             TypeError: at once if ``texts`` is one string; for a text that is neither string nor
                 list of strings.
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
-                its name.
+                its name; for ``by_document`` with a task other than ``ner``.
         """
-        return self._predict(texts, tokenizer, names, with_probs=False)
+        return self._predict(texts, tokenizer, names, by_document, with_probs=False)
 
     def _predict(
         self,
         texts: Iterable[str | Sequence[Any]],
         tokenizer: str | None,
         names: Iterable[str] | None,
+        by_document: bool,
         *,
         with_probs: bool,
     ) -> Iterator[tuple[Any, Any]]:
         check_is_list(texts, name="texts")
+        if by_document and self.task.name != "ner":
+            raise InputError(f"by_document is for models of the task ner, not {self.task.name}.")
         own = self._bilm.tokenizer
         if tokenizer is not None:
             trained_with = TokenizerConfig(name=own.name, version=own.version)
@@ -245,7 +253,8 @@ class TaskRun:
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
         known_names = map("Text {}".format, count(1)) if names is None else names
         named = zip(known_names, texts, strict=names is not None)
-        return self._predictions(named, own, with_probs=with_probs)
+        answers = self._predictions(named, own, with_probs=with_probs)
+        return agreeing(answers, with_probs=with_probs) if by_document else answers
 
     def _predictions(
         self, named: Iterator[tuple[str, Any]], tokenizer: Tokenizer, *, with_probs: bool
