@@ -14,11 +14,11 @@ MODULES = {"scikit-learn": "sklearn", "sentence-transformers": "sentence_transfo
 
 def examples():
     text = (ROOT / "docs/guides/integrations.md").read_text(encoding="utf-8")
-    return {
-        re.search(r"where (\S+) is", match["note"])[1]: match["code"]
+    return [
+        (re.search(r"where (\S+) is", match["note"])[1], match["code"])
         for match in FENCE.finditer(text)
         if match["language"] == "python"
-    }
+    ]
 
 
 @pytest.fixture
@@ -29,12 +29,12 @@ def here(workplace, tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", examples())
-def test_the_example_runs(name, here, capsys):
+@pytest.mark.parametrize(("name", "code"), examples(), ids=[name for name, _ in examples()])
+def test_the_example_runs(name, code, here, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library, while it is imported
         pytest.importorskip(MODULES.get(name, name), reason=f"{name} is not installed")
-        exec(compile(examples()[name], name, "exec"), {})
+        exec(compile(code, name, "exec"), {})
     assert capsys.readouterr().out or name in {"sentence-transformers", "transformers"}
 
 

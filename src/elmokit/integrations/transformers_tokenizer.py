@@ -11,7 +11,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.integrations.shared import AnyModel, needs_extra
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
@@ -65,53 +65,22 @@ class OwnCode:
         return saved
 
 
-_ONE_SENTENCE = (
-    "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
-    "and `return_offsets_mapping` are not supported."
-)
-
-
-class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
-    """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
-
-    A string is split by the tokenizer of the model's training text; in a list (with
-    ``is_split_into_words=True`` if it stands alone) every string is one word. Ids of a word-input
-    model are single numbers, from its vocabulary.
-
-    Args:
-        char_vocab: `CharVocabConfig`.
-        tokenizer: `TokenizerConfig`.
-        vocab_file: ``vocab.txt`` of a word-input model.
-    """
+class SavedTokenizer(OwnCode, PreTrainedTokenizer):
+    """A tokenizer that splits text as the training text was split, and writes its words, if any."""
 
     vocab_files_names = {"vocab_file": VOCAB_NAME}  # noqa: RUF012 (as in transformers)
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012
 
+    _words: Any
+    """A `WordVocab`, or None."""
+
     def __init__(
-        self,
-        char_vocab: dict[str, Any] | None = None,
-        tokenizer: dict[str, Any] | None = None,
-        vocab_file: str | None = None,
-        **kwargs: Any,
+        self, tokenizer: dict[str, Any] | None, form: Normalization, **kwargs: Any
     ) -> None:
         kwargs.pop("auto_map", None)
-        text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
         splitter = from_dict(TokenizerConfig, tokenizer or {}, source="`tokenizer`")
-        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), text.normalization)
-        self._chars, self._words = CharVocab(text), None
-        if vocab_file is not None:
-            self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
-        kwargs |= {"tokenizer": to_dict(splitter), "char_vocab": to_dict(text), "pad_token": PAD}
-        super().__init__(**kwargs)
-
-    @classmethod
-    def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
-        """Return the tokenizer of an elmokit model, its directory or name."""
-        source = convertible(model)
-        made = cls(to_dict(source.config.char_vocab), to_dict(source.tokenizer))
-        if source.config.char_cnn is None:
-            made._words = source.word_vocab
-        return made
+        self._splitter = NormalizingTokenizer(build_tokenizer(splitter), form)
+        super().__init__(**kwargs | {"tokenizer": to_dict(splitter), "pad_token": PAD})
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
@@ -127,6 +96,48 @@ class ElmoTokenizer(OwnCode, PreTrainedTokenizer):
     ) -> Any:
         self._auto_map = {"AutoTokenizer": [self.path_in_code(), None]}
         return super().save_pretrained(save_directory, *args, **kwargs)
+
+
+_ONE_SENTENCE = (
+    "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
+    "and `return_offsets_mapping` are not supported."
+)
+
+
+class ElmoTokenizer(SavedTokenizer):
+    """Text or words to the ids of an `ElmoModel`: a row of characters (C) for every token.
+
+    A string is split by the tokenizer of the model's training text; in a list (with
+    ``is_split_into_words=True`` if it stands alone) every string is one word. Ids of a word-input
+    model are single numbers, from its vocabulary.
+
+    Args:
+        char_vocab: `CharVocabConfig`.
+        tokenizer: `TokenizerConfig`.
+        vocab_file: ``vocab.txt`` of a word-input model.
+    """
+
+    def __init__(
+        self,
+        char_vocab: dict[str, Any] | None = None,
+        tokenizer: dict[str, Any] | None = None,
+        vocab_file: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        text = from_dict(CharVocabConfig, char_vocab or {}, source="`char_vocab`")
+        self._chars, self._words = CharVocab(text), None
+        if vocab_file is not None:
+            self._words = WordVocab.read(Path(vocab_file), advice=COPY_AGAIN)
+        super().__init__(tokenizer, text.normalization, char_vocab=to_dict(text), **kwargs)
+
+    @classmethod
+    def from_elmokit(cls, model: AnyModel = None) -> "ElmoTokenizer":
+        """Return the tokenizer of an elmokit model, its directory or name."""
+        source = convertible(model)
+        made = cls(to_dict(source.config.char_vocab), to_dict(source.tokenizer))
+        if source.config.char_cnn is None:
+            made._words = source.word_vocab
+        return made
 
     @property
     def vocab_size(self) -> int:

@@ -40,7 +40,8 @@ def pairs(
 
     FILE has JSON lines with sentence_good and sentence_bad, as BLiMP has them, or is a table with
     these columns (.csv, or separated by tabs). Accuracies are forward, backward and summed, in
-    percent with 95 % intervals; a tie counts as half.
+    percent with 95 % intervals; a tie counts as half. A .json FILE is a suite of SyntaxGym, with
+    regions and formulas: the share of its items for which a formula holds.
 
     Args:
         compare: Another model on the same pairs, with a paired test; repeatable.
@@ -55,6 +56,16 @@ def pairs(
     from elmokit.evaluation.text_scorer import open_scorer
 
     check_output(output, inputs=file, overwrite=overwrite)
+    suites = [path for path in file if _is_suite(path, good)]
+    if suites:
+        others = compare or by or output or tokenizer or (good, bad) != _COLUMNS
+        if others or device != "auto" or suites != file:
+            raise InputError(
+                "Suites (.json) are scored by themselves: --compare, --by, --good, --bad, -o, "
+                "--tokenizer and --device are for pairs."
+            )
+        scoring = {"state": state, "precision": precision, "unknown": unknown}
+        return _suites(model, file, batch_size=batch_size, **scoring)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
     names = [model, *(compare or [])]
@@ -105,6 +116,30 @@ def pairs(
     ]
     scored = {"models": figures, "comparisons": comparisons, "metadata": metadata}
     return Result(scored, lines)
+
+
+def _is_suite(path: Path, good: str) -> bool:
+    """Tell whether a file is a suite; a ``.json`` file may also have pairs, one a line."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return good not in file.readline()
+
+
+def _suites(model: str, files: list[Path], **scoring: Any) -> Result:
+    from elmokit.evaluation.suites import Suite
+    from elmokit.weights.stored_bilm import read_bilm
+
+    suites = [Suite(path) for path in files]
+    opened = read_bilm(model)
+    figures = {str(suite.path): suite.score(opened, **scoring) for suite in suites}
+    lines = []
+    for name, rows in figures.items():
+        lines.append(f"{name}: {rows[0].items:,} items")
+        for row in rows:
+            shares = (f"{way} {_share(part)}" for way, part in row.readings.items())
+            lines.append(f"{row.prediction}\n    {', '.join(shares)}")
+    return Result({"suites": figures, "metadata": opened.metadata()}, lines)
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
