@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from elmokit.config import known_part
-from elmokit.errors import FormatError, InputError, check_choice, check_ranges
+from elmokit.errors import FormatError, InputError, check_ranges, shown
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import check_file, damage, text_sha256
@@ -288,9 +288,8 @@ def _read_manifest(directory: Path) -> ShardSet:
         entries = tuple(ShardEntry(**entry) for entry in data["shards"])
         shards = ShardSet(directory, entries, data["metadata"], data["num_empty_sentences"])
         _ = shards.tokenizer  # is read again
-        check_choice(
-            shards.metadata.get("normalization", "NFC"), Normalization, name="normalization"
-        )
+        if shards.metadata.get("normalization", "NFC") not in get_args(Normalization):
+            raise ValueError(f"unknown normalization {shown(shards.metadata['normalization'])}")
         if not isinstance(shards.metadata.get("sources", []), list):
             raise TypeError("`sources` is no list")
         counts = (data["num_sentences"], data["num_words"])

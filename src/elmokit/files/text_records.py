@@ -36,7 +36,7 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_MOST_ROWS, _ROWS_BYTES = 256, 1 << 24
+_MOST_ROWS, _ROWS_BYTES = 1024, 1 << 24
 """Rows of Parquet in memory, and bytes of them if all are about as long."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
 """Of a row group: more bytes of text than this, and this many times those stored, are not read."""
