@@ -123,7 +123,9 @@ class TextRecords:
             )
         if self._given is None:
             return
-        if self._given.isdecimal() or self._given.encode() in re.split(rb"[\t,\r]", first):
+        if self._given.isdecimal() or self._given.encode("utf-8", "surrogateescape") in re.split(
+            rb"[\t,\r]", first
+        ):
             raise FormatError(
                 f"{self.path}: its name says that it has no columns. Name a table .csv or .tsv; "
                 "--column 0 reads whole lines."
@@ -207,10 +209,9 @@ class TextRecords:
             rows_together = _rows_together(file, field)
             if rows_together:  # as a dictionary, a text stored once for many rows is held once
                 file = parquet.ParquetFile(source, read_dictionary=[field], **options)
-            groups = range(file.num_row_groups)
             batches = itertools.chain.from_iterable(
                 file.iter_batches(count, row_groups=[group], columns=[field])
-                for group, count in zip(groups, rows_together or itertools.repeat(2))
+                for group, count in enumerate(rows_together or [2] * file.num_row_groups)
             )
             number = 0
             for batch in batches:

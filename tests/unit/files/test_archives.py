@@ -68,14 +68,14 @@ class TestUnpack:
         }  # fmt: skip
         with tarfile.open(tmp_path / "archive", "w", format=tarfile.PAX_FORMAT) as archive:
             archive.addfile(member, io.BytesIO(content))
-        with pytest.raises(FormatError, match="archive: .*'weights' is sparse"):
+        with pytest.raises(FormatError, match=r"archive: .*'weights' is sparse"):
             unpack(tmp_path / "archive", folder)
         assert not list(folder.iterdir())
 
     @pytest.mark.parametrize("mode", ["zip", "w"])
     def test_a_file_that_is_also_a_folder_is_told_of_the_archive(self, mode, folder, tmp_path):
         path = write_archive(tmp_path / "archive", [("a", b""), ("a/b", b"")], mode)
-        with pytest.raises(FormatError, match="archive: not unpacked: .* name of a folder"):
+        with pytest.raises(FormatError, match=r"archive: not unpacked: .* name of a folder"):
             unpack(path, folder)
 
     @pytest.mark.parametrize("mode", ["zip", "w:gz"])
