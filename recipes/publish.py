@@ -98,7 +98,9 @@ def publish_model(options: argparse.Namespace) -> Path:
         "text": options.text,
         "trained": options.trained,
         "held_out": options.held_out or ", ".join(path.name for path in options.valid),
-        "perplexity": dataclasses.asdict(perplexity(model, read_words(options.valid, model))),
+        "perplexity": dataclasses.asdict(
+            perplexity(model, read_words(options.valid, model), precision="fp32")
+        ),
         "limits": LIMITS,
     }
     with tempfile.TemporaryDirectory() as folder:
