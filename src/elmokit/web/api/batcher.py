@@ -71,8 +71,8 @@ class Job:
             if sum(self.sizes) > max_tokens:
                 raise RequestError(
                     413,
-                    f"The first {len(self.sizes):,} texts have over {max_tokens:,} words and sentence "
-                    "boundaries: send them in parts.",
+                    f"The first {len(self.sizes):,} texts have over {max_tokens:,} words and "
+                    "sentence boundaries: send them in parts.",
                 )
             self.items.append(item)
 
