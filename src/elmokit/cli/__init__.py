@@ -62,7 +62,7 @@ class _Command(TyperCommand):
             before = args[number - 1] if number else ""
             is_text = (value.removesuffix("=") or before) in _TEXT_OPTIONS
             # whose sentence comes after the model
-            is_text |= ctx.info_name in ("trace", "predict-word") and before[:1] not in ("", "-")
+            is_text |= ctx.info_name == "predict-word" and before[:1] not in ("", "-")
             if not is_text and (value == "" or re.fullmatch(r"--[\w-]+=", value)):
                 name = value or before
                 raise typer.BadParameter(
