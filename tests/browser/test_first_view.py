@@ -61,7 +61,7 @@ def test_the_view_moves_before_any_model_is_there_and_needs_no_scrolling(
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_one_point_becomes_three_and_the_odd_one_is_farther(browser_page, exported_site, language):
     page = browser_page(exported_site, locale=language, reduced_motion="reduce")
-    page.wait_for_selector("#sentence-notes")
+    page.wait_for_selector("#sentence-notes", state="attached")
     first, *others = at_layer(page, "Home")
     assert max(math.dist(first, other) for other in others) < 0.5
     one, two, odd = at_layer(page, "End")
@@ -76,7 +76,7 @@ def test_a_sentence_of_the_reader_joins_its_sense(browser_page, exported_site, l
     page = browser_page(exported_site, locale=language, reduced_motion="reduce")
     own, joined = page.locator("#first-own"), page.locator("#first .joined")
     for text, nearest in OWN[language]:
-        page.wait_for_selector("#sentence-notes")
+        page.wait_for_selector("#sentence-notes", state="attached")
         own.fill(text)
         expect(joined).to_have_attribute("aria-busy", "false")
         expect(joined).to_contain_text("◆–3")

@@ -87,7 +87,7 @@ def test_prepared_layers_of_another_model_are_refused(
     shutil.copyfile(folder / "models/ko" / name, folder / "models/en" / name)
     page = new_page(locale="en")
     page.goto(serve_folder(folder))
-    page.wait_for_selector("#sentence-notes")
+    page.wait_for_selector("#sentence-notes", state="attached")
     show(page, "map", ".failure")
     assert "another model" in page.locator("#map .failure").inner_text()
     page.close()

@@ -1,7 +1,7 @@
 """Corpus files to lines, and lines to tokenized sentences, streamed.
 
-Unreadable lines are skipped and counted; beyond a limit they are an error, so that a file in
-another encoding does not silently become an empty corpus.
+Unreadable lines are skipped and counted; beyond a limit, and in tables, they are an error, so that
+a file in another encoding does not silently become an empty corpus.
 """
 
 import logging
@@ -37,7 +37,7 @@ def read_text_lines(
 ) -> Iterator[TextLine]:
     """Yield the non-blank lines of files, and count them in ``report``.
 
-    Lines over ``max_line_bytes`` are skipped, and never held in memory.
+    Lines over ``max_line_bytes`` are skipped (in tables an error), and never held in memory.
     """
     has_text = False
     for path in files:

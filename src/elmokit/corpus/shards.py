@@ -15,15 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from elmokit.config import known_part
-from elmokit.errors import FormatError, InputError, check_ranges
+from elmokit.errors import FormatError, InputError, check_ranges, shown
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import check_file, damage, text_sha256
+from elmokit.text.normalization import Normalization
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 MENDING = "Copy the shards again, or start anew from the text, in another directory."
@@ -286,7 +287,11 @@ def _read_manifest(directory: Path) -> ShardSet:
     with damage(path, MENDING):
         entries = tuple(ShardEntry(**entry) for entry in data["shards"])
         shards = ShardSet(directory, entries, data["metadata"], data["num_empty_sentences"])
-        _ = shards.tokenizer, shards.metadata.get("normalization")  # are read again
+        _ = shards.tokenizer  # is read again
+        if shards.metadata.get("normalization", "NFC") not in get_args(Normalization):
+            raise ValueError(f"unknown normalization {shown(shards.metadata['normalization'])}")
+        if not isinstance(shards.metadata.get("sources", []), list):
+            raise TypeError("`sources` is no list")
         counts = (data["num_sentences"], data["num_words"])
         if not entries or counts != (shards.num_sentences, shards.num_words):
             raise ValueError("its shards have other counts than it states")

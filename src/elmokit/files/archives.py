@@ -33,22 +33,20 @@ def archive_kind(path: Path) -> ArchiveKind | None:
     return "tar" if compression_of(head) or head[257:262] == b"ustar" else None
 
 
-def unpack(archive: Path, folder: Path, *, archive_bytes: int | None = None) -> None:
-    """Unpack all files of a zip or tar archive into an empty folder.
-
-    ``archive_bytes`` limits the size of the files, if the archive was in another.
-    """
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack all files of a zip or tar archive into an empty folder."""
     size = archive.stat().st_size
-    limit = max(SMALL_BYTES, MAX_GROWTH * (size if archive_bytes is None else archive_bytes))
+    limit = max(SMALL_BYTES, MAX_GROWTH * size)
     advice = (
         f"It has {size:,} bytes, and its files may have {limit:,}. Fetch it again, join its parts, "
         "or, if you trust it, unpack it yourself and give the folder."
     )
     with damage(archive, advice, what="not unpacked"):
-        if archive_kind(archive) == "zip":
-            _unpack_zip(archive, folder, limit)
-        else:
-            _unpack_tar(archive, folder, limit)
+        unpack_files = _unpack_zip if archive_kind(archive) == "zip" else _unpack_tar
+        try:
+            unpack_files(archive, folder, limit)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            raise ValueError("a file in it has the name of a folder, or of another file") from error
 
 
 def _unpack_zip(path: Path, folder: Path, limit: int) -> None:
@@ -64,11 +62,15 @@ def _unpack_tar(path: Path, folder: Path, limit: int) -> None:
     with path.open("rb") as file:
         compression = compression_of(file.read(10))
     stream = stream_of(_bounded(read_pieces(path, compression=compression), limit))
-    num_members = 0
+    num_members = num_bytes = 0
 
     def checked(entry: tarfile.TarInfo, folder: Any) -> tarfile.TarInfo:
-        nonlocal num_members
+        nonlocal num_members, num_bytes
         num_members += 1
+        num_bytes += entry.size
+        # a sparse file is larger than its part of the stream
+        if entry.sparse is not None or num_bytes > limit:
+            raise ValueError(f"{entry.name[:200]!r} is sparse, or ends after {limit:,} bytes")
         if not (entry.isreg() or entry.isdir()) or num_members > MAX_MEMBERS:
             raise ValueError(
                 f"{entry.name[:200]!r} is a link or a device, or one of over {MAX_MEMBERS:,} files"

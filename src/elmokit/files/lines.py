@@ -40,7 +40,8 @@ def read_bounded(
     with Path(path).open("rb") as file:
         # pipes have no size; a byte more than allowed tells a file of the limit from a longer one
         is_larger = os.fstat(file.fileno()).st_size > max_bytes
-        content = b"" if is_larger else file.read(max_bytes + 1)
+        pieces = iter(lambda: file.read(1 << 20), b"")  # of the limit, all would be allocated
+        content = b"".join(itertools.islice(pieces, 0 if is_larger else (max_bytes >> 20) + 1))
     if is_larger or len(content) > max_bytes:
         raise too_large(path, max_bytes)
     return content

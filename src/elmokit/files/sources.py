@@ -77,6 +77,7 @@ _ZST_INPUT_BYTES = 1 << 10  # zstd input may grow 30,000-fold
 _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
+_TAR_SUFFIXES = (".tgz", ".tbz", ".tbz2", ".txz", ".tzst")
 _KINDS: dict[str, FileKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
@@ -212,8 +213,10 @@ def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[by
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
     """
     suffix = path.suffix.lower() if compression is None else compression
-    what, is_first = f"damaged or truncated {suffix} file", True
-    with damage(path, "Copy or compress the file again.", what=what):
+    is_first, advice, what = True, "Try again.", "not read"
+    if suffix in COMPRESSIONS:
+        advice, what = "Copy or compress the file again.", f"damaged or truncated {suffix} file"
+    with damage(path, advice, what=what):
         for piece in _zst_pieces(path) if suffix == ".zst" else _pieces(path, suffix):
             if is_first and compression is None:
                 _check_is_text(path, piece)
@@ -293,5 +296,6 @@ def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
 def _check_is_text(path: AnyFile, piece: bytes) -> None:
     for suffix, magic in _MAGIC.items():
         if re.match(magic, piece):
-            advice = "Unpack it." if suffix in (".zip", ".tar") else f"Name it {suffix}."
+            is_archive = suffix in (".zip", ".tar") or path.suffix.lower() in _TAR_SUFFIXES
+            advice = "Unpack it." if is_archive else f"Name it {suffix}."
             raise FormatError(f"{path}: not text, but what a {suffix} file holds. {advice}")

@@ -2,11 +2,14 @@
 
 The suffix tells the kind of a file. In a file of another suffix, or standard input, JSON lines are
 read if their field is named, and are otherwise refused: their keys would be words. Readers above
-decide what a bad record means: corpora skip and count it, elsewhere it is an error.
+decide what a bad record means: corpora skip and count it, elsewhere it is an error. A bad line of a
+table is an error everywhere: quotation marks may join it with others.
 """
 
 import itertools
 import json
+import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +25,8 @@ from elmokit.files.lines import (
 )
 from elmokit.files.sources import AnyFile, damage, file_kind, plain_suffix
 
+_log = logging.getLogger(__name__)
+
 WHOLE_LINES = "0"
 """As the name of a column: the whole line, whatever the suffix says."""
 ONE_RECORD_A_LINE = (
@@ -31,10 +36,11 @@ CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
     "header; 0 reads whole lines of any file as text)."
 )
-_ROWS_TOGETHER = 2
-"""Rows of Parquet in memory: a short file can hold many long ones, each of them stored once."""
+_MOST_ROWS, _ROWS_BYTES = 1024, 1 << 24
+"""Rows of Parquet in memory, and bytes of them if all are about as long."""
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
 """Of a row group: more bytes of text than this, and this many times those stored, are not read."""
+_FASTA_SUFFIXES = (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -53,7 +59,7 @@ class TextRecords:
         path: The file, plain or compressed.
         text_field: Field of JSON lines, or column of Parquet and of tables (a number from 1: the
             first row is no header), that holds the text; None: ``text``. `WHOLE_LINES`: the lines
-            as they are. Prose has no columns, so this does not matter there.
+            as they are. In prose, which has no columns, a name is told to have no effect.
         max_line_bytes: Longer lines are `BadLine`; so that a record may hold a book, not those of
             JSON lines up to `MAX_LINE_BYTES`.
 
@@ -106,7 +112,25 @@ class TextRecords:
             return self._json_records(lines)
         if plain_suffix(self.path) == ".json" and first.lstrip()[:1] in (b"{", b"["):
             raise FormatError(f"{self.path}: JSON, not text. {ONE_RECORD_A_LINE}")
+        self._check_prose(first)
         return self._text_records(lines)
+
+    def _check_prose(self, first: bytes) -> None:
+        if plain_suffix(self.path) in _FASTA_SUFFIXES and first.startswith(b">"):
+            raise FormatError(
+                f"{self.path}: FASTA, whose headers are no text. Write a sequence on each line, "
+                "and read it with --tokenizer characters."
+            )
+        if self._given is None:
+            return
+        if self._given.isdecimal() or self._given.encode("utf-8", "surrogateescape") in re.split(
+            rb"[\t,\r]", first
+        ):
+            raise FormatError(
+                f"{self.path}: its name says that it has no columns. Name a table .csv or .tsv; "
+                "--column 0 reads whole lines."
+            )
+        _log.warning("%s has no columns: %r has no effect there", self.path, self._given)
 
     def _text_records(self, lines: Iterator[tuple[int, bytes | None]]) -> Iterator[TextRecord]:
         for number, raw in lines:
@@ -177,33 +201,58 @@ class TextRecords:
             raise MissingExtraError("pyarrow", extra="arrow") from error
         advice = "Copy or write the file again."
         with self.path.open("rb") as source, damage(self.path, advice, what="damaged Parquet file"):
-            file = parquet.ParquetFile(source, buffer_size=1 << 20, pre_buffer=False)
-            field = self._text_field
+            options = {"buffer_size": 1 << 20, "pre_buffer": False}
+            file, field = parquet.ParquetFile(source, **options), self._text_field
             self._check_has(list(file.schema_arrow.names))
             if arrow.types.is_nested(kind := file.schema_arrow.field(field).type):
                 raise FormatError(f"{self.path}: column {field!r} holds {kind}, not strings.")
-            _check_stated_bytes(file, field)
+            rows_together = _rows_together(file, field)
+            if rows_together:  # as a dictionary, a text stored once for many rows is held once
+                file = parquet.ParquetFile(source, read_dictionary=[field], **options)
+            batches = itertools.chain.from_iterable(
+                file.iter_batches(count, row_groups=[group], columns=[field])
+                for group, count in enumerate(rows_together or [2] * file.num_row_groups)
+            )
             number = 0
-            for batch in file.iter_batches(_ROWS_TOGETHER, columns=[field]):
-                texts = batch.column(field)
-                if arrow.types.is_string(texts.type):  # may be no UTF-8
-                    texts = texts.cast(arrow.binary())
-                for text in texts.to_pylist():
+            for batch in batches:
+                for text in _texts(batch.column(field), arrow):
                     number += 1
                     yield self._record(number, text)
 
 
-def _check_stated_bytes(file: Any, field: str) -> None:
-    """Bound what columns become in memory."""
+def _texts(column: Any, arrow: Any) -> Iterator[object]:
+    """Yield the values of a column; strings as bytes, because they may be no UTF-8."""
+    if arrow.types.is_dictionary(column.type):
+        values, places = column.dictionary, column.indices.to_pylist()
+    else:
+        values, places = column, range(len(column))
+    for kind, as_bytes in (
+        (arrow.string(), arrow.binary()), (arrow.large_string(), arrow.large_binary())
+    ):  # fmt: skip
+        values = values.cast(as_bytes) if values.type == kind else values
+    for place in places:
+        yield None if place is None else values[place].as_py()
+
+
+def _rows_together(file: Any, field: str) -> list[int]:
+    """Bound what each row group becomes in memory; return how many of its rows are read at once.
+
+    Nothing is returned for delta encodings, which are not read as a dictionary: there a long text
+    may be the beginning of many rows.
+    """
     footer = file.metadata
     paths = [file.schema.column(k).path for k in range(len(file.schema))]
     # other columns are not looked at: damaged statistics there would end the process
-    numbers = [number for number, path in enumerate(paths) if path == field]
-    for group, number in itertools.product(range(footer.num_row_groups), numbers):
-        stored = footer.row_group(group).column(number)
+    number = paths.index(field)
+    counts, is_delta = [], False
+    for group in range(footer.num_row_groups):
+        stored, num_rows = footer.row_group(group).column(number), footer.row_group(group).num_rows
         size, num_bytes = stored.total_uncompressed_size, stored.total_compressed_size
         if size > _MAX_STATED_BYTES + _MAX_COMPRESSION * num_bytes:
             raise ValueError(f"row group {group} states {size:,} bytes of text")
+        is_delta |= any(name.startswith("DELTA") for name in stored.encodings)
+        counts.append(max(2, min(_MOST_ROWS, num_rows * _ROWS_BYTES // max(size, 1))))
+    return [] if is_delta else counts
 
 
 def table_rows(

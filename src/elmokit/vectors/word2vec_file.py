@@ -20,6 +20,8 @@ from elmokit.vectors.static_vectors import StaticVectors, WordRows
 MAX_DIM = MAX_WORD_BYTES = 1 << 16
 """Binary files with a larger width or longer words are damaged."""
 _LONG_ROW_BYTES = 1 << 15
+_SMALLEST, _LARGEST = 1e-12, 1e12
+"""Between them are the numbers of nearly any vector; text read as float32 is outside."""
 
 
 def is_binary(head: bytes) -> bool:
@@ -104,18 +106,31 @@ def read_binary(path: Path, only: Collection[str] | None) -> StaticVectors:
     if not (0 < dim <= MAX_DIM and count > 0):
         raise FormatError(f"{path}, line 1: invalid count {count} or width {dim}.")
     wrong = f"The file is damaged, or its first line ({count:,} words of {dim} numbers) is wrong."
+    values = np.zeros(dim, "<f4")
     for number in range(1, count + 1):
-        what = f"word {number:,} of {count:,} of {dim} numbers"
+        what, before = f"word {number:,} of {count:,} of {dim} numbers", values
         raw = _read_until(stream, b" ", what=what, path=path).lstrip(b"\n")
         content = stream.read(4 * dim)
         if len(content) < 4 * dim:
             raise FormatError(f"{path} ends in the middle of {what}. {wrong}")
-        word = rows.decode(raw)
+        values, word = np.frombuffer(content, "<f4"), rows.decode(raw)
+        # the rest of a word with a blank is read as numbers, and its last ones as the next word
+        if word is None and not _is_usual(before):
+            raise FormatError(
+                f"{path}, word {number - 1:,}: a word with a blank? Write such words as text "
+                f"(gensim: save_word2vec_format(FILE, binary=False)). Else: {wrong}"
+            )
         if word is not None and rows.lacks(word):
-            rows.add(word, np.frombuffer(content, "<f4").astype(np.float32))
+            rows.add(word, values.astype(np.float32))
     if rest := stream.read(32).strip(b"\n"):
         raise FormatError(f"{path}: {rest!r} follows the last word. {wrong}")
     return rows.vectors(dim)
+
+
+def _is_usual(values: np.ndarray) -> bool:
+    with np.errstate(invalid="ignore"):  # a signaling NaN warns when it is converted
+        sizes = np.abs(values[values != 0].astype(np.float64))
+    return bool(((sizes > _SMALLEST) & (sizes < _LARGEST)).all())
 
 
 def _read_until(stream: io.BufferedReader, end: bytes, *, what: str, path: Path) -> bytes:

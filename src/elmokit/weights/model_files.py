@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,24 +98,21 @@ def read_config(directory: Path) -> ModelDirConfig:
         return from_dict(ModelDirConfig, data, source=str(path))
 
 
-def check_replaceable(
-    target: Path, *, noun: str = "model", names: Collection[str] = FILE_NAMES,
-    mark: str = CONFIG_NAME,
-) -> None:  # fmt: skip
-    """Refuse an existing target, unless it is an empty directory or holds only a ``noun``."""
+def check_replaceable(target: Path) -> None:
+    """Refuse an existing target, unless it is an empty directory or holds only a model."""
     if not target.exists():
         return
     if not target.is_dir():
         raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = {entry.name for entry in target.iterdir()} - {*FILE_MANAGER_FILES}
-    foreign = sorted(entries - {*names})
-    is_own = mark in entries and mark != CONFIG_NAME
-    if CONFIG_NAME in entries and mark == CONFIG_NAME:
+    foreign = sorted(entries - {*FILE_NAMES})
+    is_own = False
+    if CONFIG_NAME in entries:
         with suppress(OSError, FormatError):
-            is_own = read_json(target / mark, advice="").get("model_type") == MODEL_TYPE
+            is_own = read_json(target / CONFIG_NAME, advice="").get("model_type") == MODEL_TYPE
     if entries and (foreign or not is_own):
         raise FileExistsError(
-            f"{target} exists and is not just a {noun} directory (it holds "
+            f"{target} exists and is not just a model directory (it holds "
             f"{(foreign or sorted(entries))[0]!r}): not overwritten. Give another name, or move "
             "its files."
         )

@@ -49,6 +49,8 @@ def test_a_flipped_bit_is_found_when_opened(written, at):
         (lambda manifest: manifest["shards"][0].update(num_words="6"), "num_words"),
         (lambda manifest: manifest["shards"][0].update(file="../x.bin"), "shard-NNNNN"),
         (lambda manifest: manifest["metadata"].update(tokenizer="x"), ""),
+        (lambda manifest: manifest["metadata"].update(normalization="x"), "normalization"),
+        (lambda manifest: manifest["metadata"].update(sources="x"), "sources"),
         (lambda manifest: manifest.update(shards=[]), "counts"),
     ],
 )

@@ -58,6 +58,26 @@ class TestUnpack:
         for name, content in self.FILES:
             assert (folder / name).read_bytes() == content
 
+    @pytest.mark.parametrize("size", [1 << 20, 200 << 30])
+    def test_sparse_files_are_refused(self, size, folder, tmp_path):
+        member = tarfile.TarInfo("weights")
+        content = b"1\n0\n1\n".ljust(512, b"\0") + b"x"  # one piece, at 0, of one byte
+        member.size, member.pax_headers = len(content), {
+            "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(size),
+            "GNU.sparse.name": "weights",
+        }  # fmt: skip
+        with tarfile.open(tmp_path / "archive", "w", format=tarfile.PAX_FORMAT) as archive:
+            archive.addfile(member, io.BytesIO(content))
+        with pytest.raises(FormatError, match=r"archive: .*'weights' is sparse"):
+            unpack(tmp_path / "archive", folder)
+        assert not list(folder.iterdir())
+
+    @pytest.mark.parametrize("mode", ["zip", "w"])
+    def test_a_file_that_is_also_a_folder_is_told_of_the_archive(self, mode, folder, tmp_path):
+        path = write_archive(tmp_path / "archive", [("a", b""), ("a/b", b"")], mode)
+        with pytest.raises(FormatError, match=r"archive: not unpacked: .* name of a folder"):
+            unpack(path, folder)
+
     @pytest.mark.parametrize("mode", ["zip", "w:gz"])
     @pytest.mark.parametrize("name", ["../out.txt", "/etc/x", "a/../../x"])
     def test_nothing_is_written_outside_of_the_folder(self, name, mode, folder, tmp_path):

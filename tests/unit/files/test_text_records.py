@@ -33,6 +33,26 @@ def test_json_lines_under_another_name_are_read_if_their_field_is_named(tmp_path
     assert texts_of(path, AS_JSON, text_field="0") == AS_JSON.splitlines()
 
 
+@pytest.mark.parametrize("column", ["text", "2"])
+def test_a_table_under_another_name_is_refused_where_a_column_is_named(tmp_path, column):
+    for content in (AS_TSV, AS_CSV):
+        with pytest.raises(FormatError, match=r"a\.txt: .*\.tsv"):
+            texts_of(tmp_path / "a.txt", content, text_field=column)
+
+
+def test_a_column_is_told_to_have_no_effect_on_prose(tmp_path, caplog):
+    assert texts_of(tmp_path / "a.txt", "A line.\n", text_field="body") == ["A line."]
+    assert "'body' has no effect" in caplog.text
+
+
+def test_fasta_is_no_prose(tmp_path):
+    sequences = ">sp|P1\nMKV\nLLA\n"
+    with pytest.raises(FormatError, match=r"p\.fa: FASTA.*characters"):
+        texts_of(tmp_path / "p.fa", sequences)
+    assert len(texts_of(tmp_path / "p.fa", sequences, text_field="0")) == 3
+    assert texts_of(tmp_path / "persian.fa", "سلام\n") == ["سلام"]
+
+
 @pytest.mark.parametrize("prose", ["one\ttwo\n" * 20, "{braces} are no JSON\n", ""])
 def test_prose_is_prose(tmp_path, prose):
     for fields in ({}, {"text_field": "body"}):  # a folder may hold both kinds
@@ -50,6 +70,21 @@ def test_parquet_texts_may_be_stored_in_any_way(tmp_path, encoding):
     missing = records.pop(1)
     assert [record.text.decode() for record in records] == ["one line", "둘", "one line"]
     assert str(missing.text) == "no string in 'text'."
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN_DICTIONARY", "DELTA_BYTE_ARRAY"])
+def test_long_parquet_texts_that_are_stored_once_are_held_once(tmp_path, encoding):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, table = tmp_path / "a.parquet", arrow.table({"text": ["x" * 1_000_000] * 300})
+    if encoding == "DELTA_BYTE_ARRAY":
+        parquet.write_table(table, path, use_dictionary=False, column_encoding=encoding)
+    else:
+        parquet.write_table(table, path)
+    del table
+    assert path.stat().st_size < 10_000_000
+    held = [arrow.total_allocated_bytes() for record in TextRecords(path) if record.text]
+    assert len(held) == 300
+    assert max(held) < 20_000_000
 
 
 def test_a_parquet_column_of_lists_is_no_text(tmp_path):

@@ -64,6 +64,15 @@ def test_text_is_read_with_blanks_in_words_with_tabs_and_blank_lines(written, te
     check(read_vectors(written(content, name=name)), words, [[0.5, 1], [-1, 2], [3, 4]])
 
 
+@pytest.mark.parametrize("line_feed", [b"", b"\n"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_binary_file_with_a_blank_in_a_word_is_refused(written, line_feed, seed):
+    values = np.random.default_rng(seed).normal(size=(5, 50))
+    path = written(binary(["a", "New York", "b", "c", "d"], values, line_feed=line_feed))
+    with pytest.raises(FormatError, match=r"word with a blank|contains"):
+        read_vectors(path)
+
+
 def test_memory_holds_wanted_words_alone(written):
     words = [f"w{number}" for number in range(500)]
     path = written(binary(words, np.full((500, 10_000), 0.1)))

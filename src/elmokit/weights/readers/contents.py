@@ -150,7 +150,7 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
         return
     scratch.mkdir(parents=True, exist_ok=True)
     with temporary_directory(scratch, "unpacked") as folder:
-        unpack(source, folder, archive_bytes=source.stat().st_size)
+        unpack(source, folder)
         try:
             yield Contents(folder=folder, kinds=_kinds(folder, MAX_DEPTH), choices=choices)
         except (FormatError, InputError, ConfigError, FileNotFoundError) as error:

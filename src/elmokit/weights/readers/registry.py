@@ -85,6 +85,7 @@ def read_foreign(source: Path, choices: Choices, *, scratch: Path) -> tuple[str,
             raise FormatError(
                 f"{contents.folder} is not a known model. It holds {contents.summary()}. What "
                 f"is read: {kinds}; a zip or tar archive of one of these; a model directory."
+                + "".join(f" Give the archive: {path}." for path in contents.of("archive")[:1])
             )
         for option in ("vocab", "softmax", "name"):
             if getattr(choices, option) is not None and option not in format_.choices:
