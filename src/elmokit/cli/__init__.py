@@ -47,18 +47,24 @@ _MODULES = {
     "plot": "pretrain", "track": "pretrain", "bench": "embed", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
+_TEXT_OPTIONS = ("--text", "-t", "--sentence")
+"""Their values may be empty."""
 _MAIN_PROCESS_SECONDS = 10.0
 """How long another rank waits for rank 0 to report its error first."""
 
 
 class _Command(TyperCommand):
-    """Refuses empty values, and prints the result."""
+    """Refuses empty values other than texts, and prints the result."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse an empty value, which a path would take for the working directory."""
         for number, value in enumerate(args):
-            if value == "" or re.fullmatch(r"--[\w-]+=", value):
-                name = value or " ".join(args[max(0, number - 1) : number])
+            before = args[number - 1] if number else ""
+            is_text = (value.removesuffix("=") or before) in _TEXT_OPTIONS
+            # whose sentence comes after the model
+            is_text |= ctx.info_name == "predict-word" and before[:1] not in ("", "-")
+            if not is_text and (value == "" or re.fullmatch(r"--[\w-]+=", value)):
+                name = value or before
                 raise typer.BadParameter(
                     f"There is an empty value after {name or ctx.info_name!r}. Is a shell variable "
                     "unset?",

@@ -115,8 +115,6 @@ SHARED_HELP = {
     "language": f"With the tokenizer simple: {', '.join(filter(None, LANGUAGES))}, whose "
     "abbreviations and clitics it knows. Default: none.",
     "recipe": "TOML file with settings, which override preset and defaults.",
-    "columns": "Columns of words and tags in files for ner, from 1, such as word=2,tag=3; default: "
-    "the first and the last, or those of the run.",
     "vectors": "Static word vectors (word2vec, GloVe, fastText).",
     "min_count": "Minimum occurrences of a word.",
     "batch_tokens": "Words per batch; does not affect the result.",

@@ -228,7 +228,7 @@ Progress = Callable[..., None]
 
 @contextmanager
 def progress_bar(description: str, *, total: float | None = None) -> Iterator[Progress]:
-    """Show progress on stderr, each stage with a clock of its own; yield what updates it."""
+    """Show progress on stderr, one stage at a time; yield what updates it."""
     if not is_main_process():
         yield lambda *_, **__: None
         return
@@ -251,7 +251,8 @@ def progress_bar(description: str, *, total: float | None = None) -> Iterator[Pr
         if name != stage or completed < task.completed:  # new, or begun again
             stage = name
             bar.reset(task.id, description=name)
-            task.completed = completed  # what was done before is no part of the pace
+            # what was done before is no part of the pace
+            task.completed, task.total = completed, total
         bar.update(task.id, completed=completed, total=total, status=status)
         now = time.monotonic()
         if not is_terminal and now - last_line >= LOG_SECONDS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy
+from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, VectorStream
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
 from elmokit.shapes import Float
@@ -84,7 +84,11 @@ class SifStatistics:
         ranks = 1.0 / np.arange(1, len(words) + 1)
         probabilities = lower_case_shares(zip(words, ranks.tolist(), strict=True))
         words = words[:MAX_VOCABULARY]
-        stream = embedder.stream(([word] for word in words), layers=layers)
+        bilm, which = embedder._bilm, check_layers(layers, embedder.num_layers)
+        # not `Embedder.stream`, whose checks are of the words of users
+        stream = VectorStream(bilm.engine, bilm.encode, which, DEFAULT_BATCH_TOKENS).separate(
+            ([word] for word in words), None
+        )
         vectors = np.concatenate([sentence.vectors for sentence in stream], axis=-2)
         return cls.measure(words, probabilities, vectors)
 

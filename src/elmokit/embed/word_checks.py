@@ -50,7 +50,7 @@ class WordChecks:
         self._num_words = self._num_unknown = self._num_glued = 0
 
     def add(self, words: Sequence[str]) -> None:
-        """Look at the words of a sentence that was given as a list."""
+        """Look at the words of a sentence."""
         if "spaces" in self._open and words and all(map(_SPACES_INSIDE.search, words)):
             self._warn(
                 "spaces", "every word of a sentence has spaces inside, such as %r: if these are "

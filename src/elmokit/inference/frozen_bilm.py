@@ -58,6 +58,7 @@ class WordCache:
 
     def write(self, words: Sequence[Hashable], vectors: Float[np.ndarray, "U D"]) -> None:
         """Keep the vectors of distinct words, as many as fit, but for very long ones."""
+        words, vectors = words[-self._capacity :], vectors[-self._capacity :]
         with self._lock:
             for word, vector in zip(words, vectors, strict=True):
                 if not isinstance(word, str) or len(word) <= MAX_CACHED_CHARACTERS:

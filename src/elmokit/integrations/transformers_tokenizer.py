@@ -98,9 +98,13 @@ class SavedTokenizer(OwnCode, PreTrainedTokenizer):
         return super().save_pretrained(save_directory, *args, **kwargs)
 
 
+_UNSUPPORTED = (
+    "return_overflowing_tokens", "return_offsets_mapping", "return_special_tokens_mask",
+    "return_length",
+)  # fmt: skip
 _ONE_SENTENCE = (
-    "ELMo reads single sentences, a token for each word: `text_pair`, `return_overflowing_tokens` "
-    "and `return_offsets_mapping` are not supported."
+    "ELMo reads single sentences, a token for each word: `text_pair`, "
+    f"`{'`, `'.join(_UNSUPPORTED)}` are not supported."
 )
 
 
@@ -174,6 +178,17 @@ class ElmoTokenizer(SavedTokenizer):
         begin, end = self._boundaries()
         return [begin, *token_ids_0, end]
 
+    def get_special_tokens_mask(
+        self,
+        token_ids_0: list[Any],
+        token_ids_1: list[Any] | None = None,
+        already_has_special_tokens: bool = False,
+    ) -> list[int]:
+        if not already_has_special_tokens:
+            return [1, *[0] * len(token_ids_0), 1]
+        boundaries = self._boundaries()
+        return [int(ids in boundaries) for ids in token_ids_0]
+
     def _encode_plus(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         text: GivenSentence | Sequence[GivenSentence],
@@ -187,8 +202,7 @@ class ElmoTokenizer(SavedTokenizer):
         return_tensors: Any = None,
         **options: Any,
     ) -> BatchEncoding:
-        unsupported = ("return_overflowing_tokens", "return_offsets_mapping")
-        if text_pair is not None or any(options.get(name) for name in unsupported):
+        if text_pair is not None or any(options.get(name) for name in _UNSUPPORTED):
             raise InputError(_ONE_SENTENCE)
         is_words = is_split_into_words and all(isinstance(word, str) for word in text)
         is_single = isinstance(text, str) or is_words
@@ -196,7 +210,9 @@ class ElmoTokenizer(SavedTokenizer):
         rows = []
         for words in split_sentences(texts, self._splitter.tokenize):
             if max_length is not None and truncation_strategy.value != "do_not_truncate":
-                words = words[: max(0, max_length - 2 * add_special_tokens)]
+                most = max(0, max_length - 2 * add_special_tokens)
+                start = max(0, len(words) - most) if self.truncation_side == "left" else 0
+                words = words[start : start + most]
             ids = self._ids(words)
             rows.append(self.build_inputs_with_special_tokens(ids) if add_special_tokens else ids)
         names = ("pad_to_multiple_of", "padding_side", "return_attention_mask")
@@ -210,6 +226,9 @@ class ElmoTokenizer(SavedTokenizer):
         return BatchEncoding(batch, tensor_type=return_tensors)
 
     def _pad(self, encoded_inputs: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        ids = encoded_inputs["input_ids"]
+        if self._words is None and len(ids) and isinstance(ids[0], int):
+            raise InputError("`pad` takes a batch, a list of sentences, not a single sentence.")
         padded = super()._pad(encoded_inputs, *args, **kwargs)
         if self._words is None:  # a row of zeros, not one zero
             zeros = [0] * self._chars.config.max_characters

@@ -74,10 +74,14 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate((*lines, last), start=1):
         where, advice = f"{path}, line {number}", "Remove the line, or start a new run."
         try:
-            rows.append(parse_json(line, source=where, advice=advice, required=["step"]))
+            row = parse_json(line, source=where, advice=advice, required=["step"])
         except FormatError:
             if number <= len(lines):
                 raise
+            break
+        if type(row["step"]) is not int:
+            raise FormatError(f"{where}: `step` must be a whole number. {advice}")
+        rows.append(row)
     return rows
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -116,6 +117,7 @@ BODY_SECONDS = 20.0
 """The time in which a request must have arrived."""
 READ_SECONDS = 60.0
 """The time in which a client must read each piece of its answer."""
+PIECE_BYTES = 65_536
 CLOSE = {"Connection": "close"}
 """Ends a connection on which more may come that is not read."""
 
@@ -132,9 +134,10 @@ class Gate:
 
     def __init__(
         self, app: Router, settings: ServerSettings, *, host: str,
-        on_error: Callable[[RequestError], None],
+        on_error: Callable[[RequestError], None], on_gone: Callable[[Any], None],
     ) -> None:  # fmt: skip
         self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
+        self._on_gone = on_gone
         self._names = {name.lower() for name in settings.allowed_hosts}
         self._num_open = 0
 
@@ -144,7 +147,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, send = Headers(scope=scope), _in_time(send)
+        headers, send = Headers(scope=scope), _in_pieces(send)
         try:
             if scope["path"] != OPEN_PATH or scope["method"] == "POST":
                 self._check_sender(scope["method"], headers)
@@ -156,6 +159,8 @@ class Gate:
                 await self._app(scope, receive, send)
         except ClientDisconnect:
             log.info("a client left in the middle of its answer")
+            self._on_gone(scope.get("client"))
+            await asyncio.sleep(0)  # uvicorn learns of it
         except Exception as error:
             refusal = as_request_error(scope["path"], error)
             self._on_error(refusal)
@@ -221,17 +226,25 @@ def is_own_host(header: str, *, host: str) -> bool:
         return False
 
 
-def _in_time(send: Send) -> Send:
-    """Return ``send`` for which a client that does not read its answer in time counts as gone."""
+def _in_pieces(send: Send) -> Send:
+    """Return ``send`` that ends once the client has read all but some kilobytes of an answer.
 
-    async def send_in_time(message: Message) -> None:
+    uvicorn takes a message of any size at once, and waits before the next one. A client that does
+    not read in time counts as gone.
+    """
+
+    async def send_pieces(message: Message) -> None:
+        body = message.get("body", b"")
+        pieces = (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
+        parts = ({"type": message["type"], "body": piece, "more_body": True} for piece in pieces)
         try:
-            async with asyncio.timeout(READ_SECONDS):
-                await send(message)
+            for part in itertools.chain(parts, [{**message, "body": b""} if body else message]):
+                async with asyncio.timeout(READ_SECONDS):
+                    await send(part)
         except TimeoutError:
             raise ClientDisconnect from None
 
-    return send_in_time
+    return send_pieces
 
 
 async def _read_body(headers: Headers, request: Request) -> bytes:
@@ -279,13 +292,19 @@ class Server(uvicorn.Server):
     ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                Gate(app, settings, host=host, on_error=on_error), http="h11", loop="asyncio",
-                ws="none", lifespan="on", log_config=None, access_log=False,
+                Gate(app, settings, host=host, on_error=on_error, on_gone=self._abort), http="h11",
+                loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 timeout_graceful_shutdown=int(2 * settings.timeout_seconds + BODY_SECONDS) + 1,
             )
         )  # fmt: skip
+
+    def _abort(self, client: Any) -> None:
+        """End the connection of a client, also what it has not read."""
+        for connection in list[Any](self.server_state.connections):
+            if connection.client == client:
+                connection.transport.abort()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop at a signal, which is no error; at a second one end here and now.

@@ -115,6 +115,20 @@ def test_words_are_tokens_between_boundaries(model, options):
     assert rows[1][2] == end
 
 
+def test_masks_of_boundaries_truncation_on_the_left_and_padding_of_one_sentence(model):
+    tokenizer = ElmoTokenizer.from_elmokit(model)
+    ids = tokenizer("the bank of")["input_ids"]
+    for given, is_whole in ((ids, True), (ids[1:-1], False)):
+        mask = tokenizer.get_special_tokens_mask(given, already_has_special_tokens=is_whole)
+        assert mask == [1, 0, 0, 0, 1]
+    if isinstance(ids[0], list):
+        with pytest.raises(ValueError, match="batch"):
+            tokenizer.pad({"input_ids": ids}, padding="max_length", max_length=8)
+    tokenizer.truncation_side = "left"
+    cut = tokenizer("the bank of", truncation=True, max_length=4)["input_ids"]
+    assert cut == [ids[0], *ids[2:]]
+
+
 def test_a_missing_weight_is_an_error(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "damaged")
     path = tmp_path / "damaged/model.safetensors"
@@ -147,8 +161,9 @@ def test_bad_input_is_refused(model):
     for arguments in (("a", "b"), ("a\0b",)):
         with pytest.raises(ValueError, match=r"text_pair|NUL"):
             tokenizer(*arguments)
-    with pytest.raises(ValueError, match="return_offsets_mapping"):
-        tokenizer("a b", return_offsets_mapping=True)
+    for option in ("return_offsets_mapping", "return_special_tokens_mask", "return_length"):
+        with pytest.raises(ValueError, match=option):
+            tokenizer("a b", **{option: True})
     with pytest.raises(ValueError, match=r"`bilm`.*lstmm"):
         ElmoConfig(bilm={"lstmm": {}})
     with pytest.raises(ValueError, match="ELMoForManyLangs"):

@@ -152,6 +152,16 @@ class TestPlaces:
             client.settimeout(0.2)
             until(lambda: read_all(client) and not is_full(server))
 
+    @pytest.mark.parametrize("path", ["/embed", "/embed_all"])
+    def test_a_client_that_does_not_read_is_cut_off(self, server, monkeypatch, path):
+        monkeypatch.setattr(gate, "READ_SECONDS", 0.2)
+        body = json.dumps({"inputs": ["a " * 10] * 4000}).encode()
+        with connect(server, receives=4096) as client:
+            client.sendall(post_head(path, len(body)) + body)
+            assert client.recv(12) == b"HTTP/1.1 200"
+            until(lambda: not server.server.server_state.connections)
+        assert not is_full(server)
+
     def test_a_client_that_leaves_gives_it_back(self, server):
         with connect(server) as client:
             client.sendall(post_head("/embed", 50))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from safetensors.numpy import save_file
 
-from elmokit.config import from_dict, known_part, parse_record
+from elmokit.config import from_dict, parse_record
 from elmokit.errors import SEEDS, FormatError, check_choices, check_ranges
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import json_bytes, read_json
@@ -89,18 +89,23 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
         )
     required = ("config", "labels", "bilm", "vectors")
     metadata = read_json(path, advice=ADVICE, required=required)
-    _drop_old_settings(metadata)
+    _drop_old_settings(metadata, path)
     parse_record(_TaskRecord, metadata, source=path, advice=_advice(metadata))
     return metadata
 
 
-def _drop_old_settings(metadata: dict[str, Any]) -> None:
+def _drop_old_settings(metadata: dict[str, Any], path: Path) -> None:
     """Drop what runs of earlier versions record of their training and a use does not need."""
     config, bilm = metadata["config"], metadata["bilm"]
     if isinstance(config, dict):
-        config.pop("columns", None)
+        if config.pop("columns", None) is not None:
+            raise FormatError(
+                f"{path}: this run was trained on chosen columns of its files, which this version "
+                "cannot read. Train the task again."
+            )
         if isinstance(train := config.get("train"), dict):
-            config["train"] = known_part(TaskTrainConfig, train)
+            for name in ("lowercase_share", "finetune_bilm", "bilm_learning_rate"):
+                train.pop(name, None)
     if isinstance(bilm, dict):
         bilm.pop("finetuned", None)
 

@@ -2,7 +2,8 @@
 
 The request that has waited longest for each text that it has left comes first: short requests need
 not wait for long ones, and a long one does not wait for ever. (Sharing evenly answers nobody in
-time when there are too many.) Another thread reads texts. The event loop owns the queue.
+time when there are too many.) Another thread reads texts, those of each request for a moment in
+turn. The event loop owns the queue.
 """
 
 import asyncio
@@ -17,6 +18,8 @@ from typing import Any
 from elmokit.web.server import RequestError
 
 _RETRY = {"Retry-After": "5"}
+_TURN_SECONDS = 0.02
+"""The time for which texts of a request are read before those of the next one."""
 
 
 @dataclass(eq=False)
@@ -46,26 +49,30 @@ class Job:
         return len(self.texts)
 
     @property
+    def is_read(self) -> bool:
+        return len(self.items) == self.num_texts
+
+    @property
     def is_ready(self) -> bool:
         """Whether it has texts for the next batch."""
-        is_read = len(self.items) == self.num_texts
-        return is_read and self.num_taken < self.num_texts and not self.future.done()
+        return self.is_read and self.num_taken < self.num_texts and not self.future.done()
 
     @property
     def urgency(self) -> float:
         """How long it has waited for each text that is in no batch yet."""
         return (time.perf_counter() - self.arrived) / (self.num_texts - self.num_taken)
 
-    def read(self, max_tokens: float) -> None:
-        """Read the texts; the vectors of all are in memory until the last one is there."""
-        for number, text in enumerate(self.texts, start=1):
-            item, num_tokens = self.computation.prepare(text)
+    def read_some(self, max_tokens: float) -> None:
+        """Read the next texts; the vectors of all are in memory until the last one is there."""
+        end = time.perf_counter() + _TURN_SECONDS
+        while not self.is_read and time.perf_counter() < end:
+            item, num_tokens = self.computation.prepare(self.texts[len(self.items)])
             self.sizes.append(num_tokens)
             if sum(self.sizes) > max_tokens:
                 raise RequestError(
                     413,
-                    f"The first {number:,} texts have over {max_tokens:,} words and sentence "
-                    "boundaries: send them in parts.",
+                    f"The first {len(self.sizes):,} texts have over {max_tokens:,} words and "
+                    "sentence boundaries: send them in parts.",
                 )
             self.items.append(item)
 
@@ -122,7 +129,8 @@ class Batcher:
         try:
             async with asyncio.timeout(timeout_seconds):
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._reader, job.read, max_tokens)
+                while not job.is_read:
+                    await loop.run_in_executor(self._reader, job.read_some, max_tokens)
                 self._arrival.set()
                 return await job.future
         except TimeoutError:

@@ -115,8 +115,13 @@ def test_damaged_weights_are_found(ner_run, tmp_path):
 def test_settings_of_earlier_trainings_are_no_fault(ner_run):
     metadata = read_metadata(ner_run)
     metadata["config"]["train"]["finetune_bilm"] = metadata["bilm"]["finetuned"] = False
+    metadata["config"]["columns"] = None
     rewrite(ner_run, metadata)
     assert TaskRun.load(ner_run).labels
+    metadata["config"]["columns"] = {"word": 2, "tag": 3}
+    rewrite(ner_run, metadata)
+    with pytest.raises(FormatError, match=r"/task\.json: .*columns"):
+        TaskRun.load(ner_run)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +129,7 @@ def test_settings_of_earlier_trainings_are_no_fault(ner_run):
     [
         (FormatError, {"storage": "int4"}, r"/task\.json: `storage`: unknown setting"),
         (ConfigError, {"config": {"task": "ner", "layers": 3}}, r"/task\.json: `layers`: unknown"),
+        (ConfigError, {"config": {"task": "ner", "train": {"warmup": 3}}}, "`train.warmup`"),
         (InputError, {"config": {"task": "parsing"}}, "no task 'parsing'"),
         (FormatError, {"config": {"task": "ner", "inputs": {"embeddings": "elmo"}}},
          r"/task\.json does not say .*inputs\.characters, .*of another version"),

@@ -1,8 +1,10 @@
 import asyncio
 import threading
+import time
 
 import pytest
 
+from elmokit.web.api import batcher as batcher_module
 from elmokit.web.api.batcher import Batcher
 from elmokit.web.server import RequestError
 
@@ -94,6 +96,29 @@ def test_a_long_request_is_answered_while_short_ones_keep_coming(computation):
 
     assert run(steps).results == ["LONG"] * 50
     assert sum("s" * 8 in batch for batch in computation.batches) > 20
+
+
+def test_a_short_text_is_read_between_those_of_a_long_request(computation, monkeypatch):
+    monkeypatch.setattr(batcher_module, "_TURN_SECONDS", 0.001)
+    read = []
+
+    def prepare(text):
+        read.append(text)
+        time.sleep(0.02)
+        return text, 1
+
+    computation.prepare = prepare
+
+    async def steps(batcher):
+        long = ask(batcher, computation, *"l" * 400, timeout_seconds=0.5)
+        await asyncio.sleep(0.05)
+        assert (await ask(batcher, computation, "s")).results == ["S"]
+        with pytest.raises(RequestError):
+            await long
+
+    run(steps)
+    assert read.index("s") < 10
+    assert len(read) < 100  # the rest of what came too late is not read
 
 
 def test_batches_do_not_mix_computations(computation):
