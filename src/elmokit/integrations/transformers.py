@@ -224,7 +224,8 @@ class ElmoCausalLMConfig(ElmoConfig):
     ) -> None:
         self.softmax, self.num_words = softmax, num_words
         self.direction, self.start = direction, start
-        super().__init__(**kwargs | {"vocab_size": 1 + num_words + NUM_BYTES})
+        kwargs["vocab_size"] = 1 + num_words + NUM_BYTES
+        super().__init__(**kwargs)
         del self.auto_map["AutoModel"]
         self.auto_map["AutoModelForCausalLM"] = ElmoForCausalLM.path_in_code()
 

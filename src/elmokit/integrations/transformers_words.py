@@ -88,7 +88,7 @@ class ElmoWordTokenizer(SavedTokenizer):
         return tokens
 
     def _convert_token_to_id(self, token: str) -> int:
-        return self._token_ids.get(token, self._words.unknown_id)
+        return self._token_ids[token if token in self._token_ids else UNKNOWN_WORD]
 
     def _convert_id_to_token(self, index: int) -> str:
         return self._all_tokens[index]
