@@ -37,14 +37,14 @@ def main() -> None:
     for number, text in enumerate(map(plain, texts), start=1):
         for start in range(0, len(text) - size + 1, size):
             numbers[text[start : start + size]].add(number)
-    compared, found = set[int]().union(*numbers.values()), set[int]()
+    compared, repeated = set[int]().union(*numbers.values()), set[int]()
     for line in read_text_lines(find_files(options.corpus), ReadReport()):
         text = plain(line.text)
         for start in range(len(text) - size + 1):
-            found |= numbers.get(text[start : start + size], set())
-    for number in sorted(found):
+            repeated |= numbers.get(text[start : start + size], set())
+    for number in sorted(repeated):
         print(number)
-    print(f"{len(found):,} of {len(compared):,} texts", file=sys.stderr)
+    print(f"{len(repeated):,} of {len(compared):,} texts", file=sys.stderr)
 
 
 if __name__ == "__main__":

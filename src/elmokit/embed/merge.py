@@ -79,8 +79,8 @@ def _in_order(opened: Sequence[VectorSequence]) -> list[VectorSequence]:
     names = {str(shard.metadata.get("shard")): shard for shard in opened}
     expected = [f"{number}/{len(opened)}" for number in range(len(opened))]
     if len(opened) < 2 or set(names) != set(expected):
-        given = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
-        raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {given}.")
+        parts = ", ".join(f"{shard.path} is {shard.metadata.get('shard')}" for shard in opened)
+        raise InputError(f"Give each shard of one text once: 0/N to N-1/N; {parts}.")
     shards = [names[name] for name in expected]
     num_lines = sum(map(len, shards))
     for number, shard in enumerate(shards):
