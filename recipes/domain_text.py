@@ -1,9 +1,12 @@
-"""Text of other registers for pre-training: the sentences of English task data, without labels.
+"""Text of other registers for pre-training: the sentences of task data, without labels.
 
-    python recipes/domain_text.py DATA -o domain.txt
+    python recipes/domain_text.py DATA --dev wiki/dev.txt.xz -o domain.txt
+    python recipes/domain_text.py DATA --language ko --dev ko-wiki/dev.txt.xz reviews/dev.txt.xz \
+        --without held-out.conllu -o domain-ko.txt
 
 Reads the training files of DATA's folders (questions, web pages, captions, abstracts, tweets);
-dev files never. A paragraph a line, a blank line between folders.
+dev files never, and no text that shares eight words in a row with ``--dev``, since Wikipedia is
+where questions are asked about. A paragraph a line, a blank line between folders.
 """
 
 import argparse
@@ -16,60 +19,91 @@ from elmokit.tasks.formats.conll import read_blocks
 from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.qa import paragraphs_of
 
-PAIRS = ("premise", "hypothesis")
-JSON_LINES = {
-    "nli-snli-sample": PAIRS,
-    "nli-mnli-sample": PAIRS,
-    "nli-cf-snli": PAIRS,
-    "sts-stsb-en": ("sentence1", "sentence2"),
-    "cls-en-scicite": ("text",),
+NLI, STS = ("premise", "hypothesis"), ("sentence1", "sentence2")
+RECORDS = {
+    "en": {
+        "nli-snli-sample": NLI,
+        "nli-mnli-sample": NLI,
+        "nli-cf-snli": NLI,
+        "sts-stsb-en": STS,
+        "cls-en-scicite": ("text",),
+    },
+    "ko": {
+        "nli-klue-ko": NLI,
+        "sts-korsts-ko": STS,
+        "kobest-boolq-ko": ("Text", "Question"),
+        "kobest-copa-ko": ("sentence", "1", "2"),
+        "kobest-hellaswag-ko": ("context",),
+        "kobest-sentineg-ko": ("Text",),
+    },
 }
-"""Folders of JSON lines, and the fields that hold text. Left out are those whose licence forbids
-commercial use, because what is trained on them would inherit it."""
+"""Folders of JSON lines and tables, and the fields that hold text. Left out are those whose licence
+forbids commercial use or changes, because what is trained on them might inherit that."""
+TREEBANKS = {"en": ("ud-en-ewt",), "ko": ("ud-ko-gsd", "ud-ko-kaist")}
+SENTENCE = "# text = "
+TREEBANKS = {"en": ("ud-en-ewt",), "ko": ("ud-ko-gsd", "ud-ko-kaist")}
+SENTENCE = "# text = "
 IN_DEV_TEXT = ("London", "Black_people")
 """Articles of SQuAD that are dev articles of the Wikipedia text: left out."""
-TOKENS = ("ner-en-btc", "ner-en-wnut17")
+TOKENS = {"en": ("ner-en-btc", "ner-en-wnut17"), "ko": ()}
 """Folders with a token a line; only their own spaces are known."""
 
 
-def texts(data: Path) -> Iterator[str]:
+def texts(data: Path, language: str) -> Iterator[str]:
     """Yield the paragraphs, each once, with an empty one after each folder."""
-    for unit in paragraphs_of(find_split(data / "squad-v1.1", "train")).units:
-        if unit["title"] in IN_DEV_TEXT:
-            continue
-        (paragraph,) = unit["paragraphs"]
-        yield paragraph["context"]
-        yield from (question["question"] for question in paragraph["qas"])
-    yield ""
-    for folder, fields in JSON_LINES.items():
+    if language == "en":
+        for unit in paragraphs_of(find_split(data / "squad-v1.1", "train")).units:
+            (paragraph,) = unit["paragraphs"]
+            yield paragraph["context"]
+            yield from (question["question"] for question in paragraph["qas"])
+        yield ""
+    for folder, fields in RECORDS[language].items():
         seen = set[str]()
         for record in read_records(find_split(data / folder, "train")):
             new = {record.fields[field] for field in fields} - seen
             yield from sorted(new)
             seen |= new
         yield ""
-    for _, line in numbered_lines(find_split(data / "ud-en-ewt", "train")):
-        if line.startswith("# text = "):
-            yield line.removeprefix("# text = ")
-    for folder in TOKENS:
+    for folder in TREEBANKS[language]:
+        yield from sentences(find_split(data / folder, "train"))
         yield ""
+    for folder in TOKENS[language]:
         for rows in read_blocks(find_split(data / folder, "train")):
             yield " ".join(row.fields[0] for row in rows)
-    yield ""
+        yield ""
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    words = text.split()
+    return {tuple(words[start : start + 8]) for start in range(len(words) - 7)}
+
+
+def sentences(treebank: Path) -> Iterator[str]:
+    for _, line in numbered_lines(treebank):
+        if line.startswith(SENTENCE):
+            yield line.removeprefix(SENTENCE)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--language", choices=list(RECORDS), default="en")
+    parser.add_argument("--dev", type=Path, nargs="*", default=[], help="text to compare with")
+    parser.add_argument("--without", type=Path, help="treebank whose sentences are left out")
     options = parser.parse_args()
-    words = 0
+    held_out = set(sentences(options.without)) if options.without else set[str]()
+    dev = {run for path in options.dev for _, line in numbered_lines(path) for run in runs(line)}
+    words = left_out = 0
     with atomic_file(options.output) as path, path.open("w", encoding="utf-8") as file:
-        for text in texts(options.data):
+        for text in texts(options.data, options.language):
+            if text in held_out or runs(text) & dev:
+                left_out += 1
+                continue
             one_line = text.split()
             words += len(one_line)
             file.write(" ".join(one_line) + "\n")
-    print(f"{words:,} words")
+    print(f"{words:,} words; {left_out:,} texts were left out")
 
 
 if __name__ == "__main__":
