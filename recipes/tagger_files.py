@@ -20,7 +20,7 @@ from elmokit.tasks.runs.run_dir import (
     read_weights,
 )
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.arrays import Storage, pack, round_all
+from elmokit.weights.arrays import pack, round_all
 from elmokit.weights.card import UNKNOWN, cell, plain
 
 HUB_TAGS = {"sentiment": "text-classification"}
@@ -32,9 +32,9 @@ NOT_LISTED = (
 
 
 def copy_run(
-    run_dir: Path, target: Path, *, vectors: Path | None, most: int | None, dtype: Storage = "int8"
+    run_dir: Path, target: Path, *, vectors: Path | None, most: int | None
 ) -> dict[str, Any]:
-    """Copy a run without what resumes it, with rounded weights; return its metadata.
+    """Copy a run without what resumes it, with weights in int8; return its metadata.
 
     All ``vectors`` of the file are kept, or the first ``most``: first those of the training and dev
     words, in the order of the file.
@@ -51,9 +51,8 @@ def copy_run(
     if static is not None:
         words = "".join(f"{word}\n" for word in static.words)
         (target / WORDS_FILE).write_text(words, "utf-8")
-    save_file(pack(round_all(arrays, dtype), dtype), target / WEIGHTS_FILE)
-    sha256 = file_sha256(target / WEIGHTS_FILE)
-    metadata |= {"weights": dtype, "weights_sha256": sha256}
+    save_file(pack(round_all(arrays, "int8"), "int8"), target / WEIGHTS_FILE)
+    metadata |= {"weights": "int8", "weights_sha256": file_sha256(target / WEIGHTS_FILE)}
     write_json(target / CONFIG_FILE, metadata, indent=2)
     return metadata
 
