@@ -69,22 +69,21 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
     """Measure all cells of a shape with the programs that work."""
     request = {"folder": str(model_folder(shape)), "threads": options.threads}
     programs = select(EMBEDDERS, options.only)
-    checked: dict[str, Any] = {}
-    skipped: dict[str, str] = {}
-    for name, program in list(programs.items()):
+    versions, vectors, skipped = {}, {}, {}
+    for name in list(programs):
         try:
             calls = [text[:NUM_CHECKED]]
-            checked[name] = program.ask("embed", calls=calls, keep_words=False, **request)
+            answer = programs[name].ask("embed", calls=calls, keep_words=False, **request)
         except RuntimeError as error:
             skipped[name] = str(error)
             del programs[name]
-    vectors = {
-        name: [np.array(one) for one in answer.pop("vectors")] for name, answer in checked.items()
-    }
+            continue
+        versions[name] = answer["versions"]
+        vectors[name] = np.concatenate([np.ravel(one) for one in answer["vectors"]])
     ours = vectors.pop("elmokit fp32", None)
-    differences = {} if ours is None else {
-        name: max(float(np.abs(a - b).max()) for a, b in zip(ours, of_one, strict=True))
-        for name, of_one in vectors.items()
+    differences = {
+        name: float(np.abs(ours - of_one).max())
+        for name, of_one in vectors.items() if ours is not None
     }  # fmt: skip
     cells = {}
     for name, calls in calls_of_cells(options, shape, text).items():
@@ -102,7 +101,6 @@ def measure_shape(options: argparse.Namespace, shape: str, text: list[Sentence])
         tokens = sum(len(sentence) + 2 for call in calls for sentence in call)
         cells[name] = {**compare_speeds(seconds, tokens=tokens, ours=list(OURS)), "peak_mb": peaks}
         print(f"{shape}, {name}: {cells[name]['ratios']}", file=sys.stderr, flush=True)
-    versions = {name: answer["versions"] for name, answer in checked.items()}
     return {"cells": cells, "differences": differences, "versions": versions, "skipped": skipped}
 
 

@@ -5,8 +5,8 @@
 The server runs in a process of its own with one thread; this one is the clients. Part by part:
 
 1. Capacity: 64 clients ask for a sentence each, again as soon as they have their answer, in turns
-   with one `Embedder.embed_sentences` call of the same sentences in a third process. The ratio is
-   taken within a turn.
+   with one `Embedder.embed_sentences` call of the same sentences here. The ratio is taken within a
+   turn.
 2. One client, each request after the answer to the last.
 3. Half and four times the capacity: requests begin at random (Poisson); times are from when a
    request should have begun.
@@ -16,8 +16,6 @@ import argparse
 import asyncio
 import json
 import random
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -38,20 +36,12 @@ from common import (
     text_metadata,
 )
 
+from elmokit import Embedder
+
 NUM_CLIENTS = 64
 HEAD = (
     "POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
 )
-ONE_CALL = """
-import json, sys, time
-from elmokit.embed.embedder import Embedder
-embedder = Embedder.load(sys.argv[1], num_threads=1)
-for line in sys.stdin:
-    texts, started = json.loads(line), time.perf_counter()
-    embedder.embed_sentences(texts)
-    print(time.perf_counter() - started, flush=True)
-"""
-
 Answer = tuple[int, float]
 """Status (0: a broken connection) and seconds."""
 Ask = Callable[..., Coroutine[Any, Any, Answer]]
@@ -135,26 +125,20 @@ def summary(answers: Iterable[Answer]) -> dict[str, Any]:
 
 def capacity(options: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
     """Compare the server with one call, and load it with half and four times its capacity."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", ONE_CALL, options.model]
-    serve = ("serve", "-m", options.model, "--threads", "1")
-    with listening(*serve) as address, subprocess.Popen(command, **pipes) as alone:
+    embedder = Embedder.load(options.model, num_threads=1)
+    with listening("serve", "-m", options.model, "--threads", "1") as address:
         port = urlsplit(address).port or 0
 
-        def one_call() -> float:
-            alone.stdin.write(json.dumps(list(texts)) + "\n")
-            alone.stdin.flush()
-            return float(alone.stdout.readline())
-
-        def clients() -> float:
+        def run(name: str) -> float:
             begun = time.perf_counter()
-            answers = in_turn(port, texts, num_clients=NUM_CLIENTS)
-            assert {status for status, _ in answers} == {200}
+            if name == "one call":
+                embedder.embed_sentences(texts)
+            else:
+                answers = in_turn(port, texts, num_clients=NUM_CLIENTS)
+                assert {status for status, _ in answers} == {200}
             return time.perf_counter() - begun
 
-        programs = {"server": clients, "one call": one_call}
-        clock = alternate(programs, lambda name: programs[name](), repeats=options.repeats)
-        alone.stdin.close()
+        clock = alternate(("server", "one call"), run, repeats=options.repeats)
         per_second = len(texts) / median(clock["server"])
         return {
             "capacity_per_second": per_second,

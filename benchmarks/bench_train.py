@@ -15,9 +15,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from common import (
     Sentence,
@@ -37,8 +36,7 @@ from elmokit.training.pretraining.presets import pretrain_config
 UNROLL_STEPS = 20
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What one shape is measured with."""
 
     preset: str
@@ -94,7 +92,7 @@ def measure_shape(
     )
     tokens = plan.batch_size * UNROLL_STEPS * plan.steps
     return {
-        "settings": {"dropout": dropout, **asdict(plan)},
+        "settings": {"dropout": dropout, **plan._asdict()},
         "first_losses": {name: answer["loss"] for name, answer in first.items()},
         "versions": {name: answer["versions"] for name, answer in first.items()},
         **compare_speeds(seconds, tokens=tokens, ours=list(OURS)),

@@ -14,6 +14,7 @@ from datetime import date
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 Sentence = list[str]
@@ -166,9 +167,19 @@ def listening(*words: str) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            yield next(line for line in process.stderr if line.startswith("http")).split()[0]
+            address = next(line for line in process.stderr if line.startswith("http")).split()[0]
+            # a server whose messages nobody reads would stop when the pipe is full
+            Thread(target=process.stderr.read, daemon=True).start()
+            yield address
         finally:
             process.terminate()
+
+
+def tracked_files(root: Path, *patterns: str) -> list[Path]:
+    """Return the files that git tracks and that are there, all or those that match a pattern."""
+    command = ["git", "ls-files", "-z", *patterns]
+    names = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    return [path for name in names.split("\0")[:-1] if (path := root / name).is_file()]
 
 
 def print_result(name: str, sizes: dict[str, Any], results: dict[str, Any]) -> None:

@@ -21,12 +21,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import numpy as np
-from common import new_parser
+from common import listening, new_parser
 
 HERE = Path(__file__).parent
 DEMO = {"en": HERE / "demo_text" / "en.txt", "ko": HERE / "demo_text" / "ko.txt"}
@@ -35,7 +35,8 @@ SENTENCES = {
     "en": ["I sat by the bank of the river .", "", "The bank raised its rates , again .", "Yes ."],
     "ko": ["배를 타고 강을 건넜다.", "", "배가 고파서 사과를 먹었다.", "네."],
 }
-TAGGERS = ("pos-en", "ner-en", "pos-ko", "ner-ko", "sentiment-ko")
+WORDS = {"en": "bank", "ko": "배"}
+TAGGERS = {"en": ("pos-en", "ner-en"), "ko": ("pos-ko", "ner-ko", "sentiment-ko")}
 TASK_TEXTS = {
     "qa": "Who sat by the river ?\tMinji sat by the river .",
     "srl": "the river *sat* by the bank",
@@ -73,42 +74,35 @@ class Place:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.settings = {
-            "cwd": directory, "env": {**os.environ, "XDG_CACHE_HOME": str(directory / "cache")},
-        }  # fmt: skip
-
-    @staticmethod
-    def command(*words: str | Path) -> list[str]:
-        return [sys.executable, "-m", "elmokit", *map(str, words)]
+        environment = {**os.environ, "XDG_CACHE_HOME": str(directory / "cache")}
+        self.settings: dict[str, Any] = {"cwd": directory, "env": environment}
 
     def run(self, *words: str | Path, text: str | None = None) -> str:
-        """Run a command to its end and return its output."""
-        streams = {"input": text, "text": True, "capture_output": True}
-        done = subprocess.run(self.command(*words), **self.settings, **streams)
-        if done.returncode:
-            raise RuntimeError(f"{words}: {done.returncode}\n{done.stderr[-2000:]}")
-        return done.stdout
+        """Run a command to its end and return its output; its errors go to our stderr."""
+        command = [sys.executable, "-m", "elmokit", *words]
+        streams = {"input": text, "text": True, "stdout": subprocess.PIPE}
+        return subprocess.run(command, check=True, **self.settings, **streams).stdout
 
     def facts(self, *words: str | Path, text: str | None = None) -> Any:
         """Return what a command says with ``--json``, an object or a line each."""
         lines = self.run(*words, "--json", text=text).splitlines()
         return stable([json.loads(line) for line in lines])
 
-    @contextmanager
-    def started(self, *words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a command and stop it with SIGINT in the end."""
-        streams = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-        with subprocess.Popen(self.command(*words), **self.settings, **streams) as process:
-            try:
-                yield process
-            finally:
-                process.send_signal(signal.SIGINT)
-
     def stop(self, *words: str | Path, when: Callable[[], bool]) -> None:
-        """Start a command and stop it as soon as a condition holds."""
-        with self.started(*words) as process:
+        """Start a command and stop it with SIGINT as soon as a condition holds."""
+        streams = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        command = [sys.executable, "-m", "elmokit", *words]
+        with subprocess.Popen(command, **self.settings, **streams) as process:
             while process.poll() is None and not when():
                 time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+
+    def vectors(self, name: str) -> str:
+        """Return a hash of an embedding file's vectors."""
+        import elmokit
+
+        with elmokit.open_vectors(self.directory / name) as sentences:
+            return digest([np.asarray(row.vectors) for row in sentences])
 
     def losses(self, run: str) -> list[float]:
         """Return the losses of a run, in their order."""
@@ -146,45 +140,36 @@ def embed(place: Place) -> Answers:
         yield f"{language} ELMo", digest([mix.detach().numpy() for mix in mixes])
     for suffix, layout in (("h5", "elmokit"), ("h5", "allennlp"), ("h5", "bilm-tf"),
                            ("npz", "elmokit"), ("parquet", "elmokit")):  # fmt: skip
-        output = place.directory / f"{layout}.{suffix}"
-        place.run("embed", DEMO["en"], "-o", output, "--format", layout)
-        with elmokit.open_vectors(output) as vectors:
-            yield f"file {layout} {suffix}", digest([np.asarray(row.vectors) for row in vectors])
+        place.run("embed", DEMO["en"], "-o", f"{layout}.{suffix}", "--format", layout)
+        yield f"file {layout} {suffix}", place.vectors(f"{layout}.{suffix}")
     for k in range(2):
         place.run("embed", DEMO["ko"], "-m", "ko", "-o", f"part-{k}.h5", "--shard", f"{k}/2")
     place.run("merge", "part-0.h5", "part-1.h5", "-o", "merged.h5")
-    with elmokit.open_vectors(place.directory / "merged.h5") as vectors:
-        yield "file merged", digest([np.asarray(row.vectors) for row in vectors])
-    place.stop("embed", *[DEMO["en"]] * 12, "-o", "long.h5",
-               when=lambda: any(place.directory.glob("long.h5.parts/*")))  # fmt: skip
-    place.run("embed", *[DEMO["en"]] * 12, "-o", "long.h5", "--resume")
-    with elmokit.open_vectors(place.directory / "long.h5") as vectors:
-        yield "file resumed", digest([np.asarray(row.vectors) for row in vectors])
-
-
-def scores(place: Place) -> Answers:
-    """Perplexity, surprisal and predicted words."""
-    for language, path in DEMO.items():
-        for state in ("warm", "reset"):
-            options = ("--state", state, "--precision", "fp32")
-            answer = place.facts("perplexity", language, path, *options)
-            yield f"perplexity {language} {state}", answer
-        sentence = SENTENCES[language][0]
-        answer = place.facts("surprisal", language, "-t", sentence, "--top", "3")
-        yield f"surprisal {language}", answer
-        yield f"predict-word {language}", place.facts("predict-word", language, sentence)
+    yield "file merged", place.vectors("merged.h5")
+    long = ("embed", *[DEMO["en"]] * 12, "-o", "long.h5")
+    place.stop(*long, when=lambda: any(place.directory.glob("long.h5.parts/*")))
+    place.run(*long, "--resume")
+    yield "file resumed", place.vectors("long.h5")
 
 
 def looking(place: Place) -> Answers:
-    """What is shown of models and text."""
+    """What commands say of models and text, and what packaged models predict."""
     for language, path in DEMO.items():
-        sentence = SENTENCES[language][0]
-        yield f"tokenize {language}", place.facts("tokenize", language, "-t", sentence)
-        yield f"trace {language}", place.facts("trace", language, sentence, "--word", "2")
-        word = {"en": "bank", "ko": "배"}[language]
-        options = ("--word", word, "-m", language, "-k", "5")
-        yield f"neighbors {language}", place.facts("neighbors", path, *options)
-        yield f"info {language}", place.facts("info", language)
+        sentence, word = SENTENCES[language][0], WORDS[language]
+        for words in (
+            ("perplexity", language, path, "--precision", "fp32", "--state", "warm"),
+            ("perplexity", language, path, "--precision", "fp32", "--state", "reset"),
+            ("surprisal", language, "-t", sentence, "--top", "3"),
+            ("predict-word", language, sentence),
+            ("tokenize", language, "-t", sentence),
+            ("trace", language, sentence, "--word", "2"),
+            ("neighbors", path, "--word", word, "-m", language, "-k", "5"),
+            ("info", language),
+        ):
+            yield " ".join(Path(part).name for part in words), place.facts(*words)
+        text = "\n".join(filter(None, SENTENCES[language]))
+        for name in TAGGERS[language]:
+            yield f"predict {name}", place.facts("predict", name, "-", text=text)
     yield "vocab", place.facts("vocab", DEMO["en"], "-o", "vocab.txt")
     yield "vocab words", (place.directory / "vocab.txt").read_text(encoding="utf-8")
     yield "vocab check", place.facts("vocab", DEMO["en"], "--check", "vocab.txt")
@@ -192,13 +177,6 @@ def looking(place: Place) -> Answers:
     place.run("convert", "en", "copy-bilm-tf")
     place.run("convert", "copy-bilm-tf", "copy")
     yield "convert", place.weights("copy")
-
-
-def taggers(place: Place) -> Answers:
-    """Predictions of the packaged taggers."""
-    for name in TAGGERS:
-        text = "\n".join(filter(None, SENTENCES[name[-2:]]))
-        yield f"predict {name}", place.facts("predict", name, "-", text=text)
 
 
 def pretraining(place: Place) -> Answers:
@@ -210,13 +188,10 @@ def pretraining(place: Place) -> Answers:
     place.stop(*pretrain, "stopped", when=(place.directory / "stopped/metrics.jsonl").exists)
     place.run(*pretrain, "stopped", "--resume")
     yield "pretrain resumed", place.weights("stopped")
-    finetune = ("finetune", "model", DEMO["ko"], "--vocab", "corpus", "--epochs", "2")
-    finetune = (*finetune, "--threads", "1", "-o")
-    place.run(*finetune, "tuned")
+    place.run("finetune", "model", DEMO["ko"], "--vocab", "corpus", "--epochs", "2",
+              "--threads", "1", "-o", "tuned")  # fmt: skip
     yield "finetune losses", place.losses("tuned")
     yield "finetune weights", place.weights("tuned")
-    place.run("vectors", DEMO["en"], "-o", "static.vec", "--tokenizer", "whitespace", "--threads",
-              "1", "--dim", "16", "--min-count", "1", "--epochs", "2", "--seed", "1")  # fmt: skip
 
 
 def tasks(place: Place) -> Answers:
@@ -241,10 +216,8 @@ def tasks(place: Place) -> Answers:
 
 def http(place: Place) -> Answers:
     """Answers of the server: vectors in both dialects, predictions, errors."""
-    serve = ("serve", "-m", "en", "--task", "ner-en", "--port", "18765", "--name", "en")
-    address = "http://127.0.0.1:18765"
     entities = ["Anna Kim moved to Oslo ."]
-    with place.started(*serve):
+    with listening("serve", "-m", "en", "--task", "ner-en", "--name", "en") as address:
         for path, body in (
             ("/v1/embeddings", {"model": "en", "input": SENTENCES["en"][:1]}),
             ("/embed", {"inputs": SENTENCES["en"][:1]}),
@@ -253,7 +226,7 @@ def http(place: Place) -> Answers:
             ("/predict/ner-en", {"inputs": entities}),
             ("/predict", {"task": "ner-en", "inputs": entities}),
         ):
-            yield f"{path} {json.dumps(body)[:60]}", _post(f"{address}{path}", body)
+            yield f"{path} {json.dumps(body)[:60]}", _post(urljoin(address, path), body)
 
 
 def _data(place: Place, task: str) -> Path:
@@ -266,25 +239,19 @@ def _data(place: Place, task: str) -> Path:
     return folder
 
 
-def _post(address: str, body: Any) -> list[Any]:
-    """Return status and answer; wait for the server, which may have begun to load only now."""
+def _post(url: str, body: Any) -> list[Any]:
+    """Return status and answer."""
     headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(address, json.dumps(body).encode(), headers)
-    for _ in range(300):
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return [answer.status, stable(json.load(answer))]
-        except urllib.error.HTTPError as error:
-            with error:
-                return [error.code, stable(json.load(error))]
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError(f"{address} does not answer")
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    try:
+        answer = urllib.request.urlopen(request)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        return [answer.status, stable(json.load(answer))]
 
 
-PARTS = {
-    part.__name__: part for part in (embed, scores, looking, taggers, pretraining, tasks, http)
-}
+PARTS = {part.__name__: part for part in (embed, looking, pretraining, tasks, http)}
 
 
 def main() -> int:

@@ -9,20 +9,17 @@ code and the 95th percentile of the lines of a function: a smaller house must no
 
 import ast
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 from statistics import median, quantiles
 
-from common import new_parser, print_result
+from common import new_parser, print_result, tracked_files
 
 
 def read_tracked(root: Path, *patterns: str) -> dict[Path, list[str]]:
-    """Return the lines of the tracked files that match a pattern and still exist."""
-    command = ["git", "ls-files", *patterns]
-    listing = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-    paths = [path for name in listing.splitlines() if (path := root / name).is_file()]
-    return {path: path.read_text("utf-8").splitlines() for path in paths}
+    """Return the lines of the tracked files that match a pattern."""
+    files = tracked_files(root, *patterns)
+    return {path: path.read_text("utf-8").splitlines() for path in files}
 
 
 def figures(root: Path) -> dict[str, object]:

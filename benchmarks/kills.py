@@ -90,11 +90,11 @@ def embedded(path: Path) -> Signature:
     """Words and vectors, read back."""
     from elmokit import open_vectors
 
-    found = hashlib.sha256()
+    content = hashlib.sha256()
     with open_vectors(path) as sentences:
         for words, vectors in sentences:
-            found.update(f"{words} {vectors.shape}".encode() + vectors.tobytes())
-        return {"sentences": len(sentences), "content": found.hexdigest()}
+            content.update(f"{words} {vectors.shape}".encode() + vectors.tobytes())
+        return {"sentences": len(sentences), "content": content.hexdigest()}
 
 
 def results(directory: Path) -> Signature:
@@ -131,26 +131,23 @@ def jobs(folder: Path) -> list[Job]:
     toy = ("--preset", "toy", "--tokenizer", "whitespace", "--epochs", 1, *often)
     if run(["pretrain", other, "-o", base, *toy], folder / "log")[0] != 0:
         raise SystemExit((folder / "log").read_text())
-    embed = ("embed", text, "--model", folder / "toy")
-    learn = ("--layer-cache", folder / "layers")
-    task = ("train", "sentiment", "--data", folder, "--model", folder / "toy", *learn)
+    model = ("--model", folder / "toy")
+    learn = (*model, "--layer-cache", folder / "layers", "--set", "train.epochs=3")
+    small = ("--set", "hidden_dims=[4]", "--set", "inputs.characters=false")
     tables = ("experiment", "figure1", "--tasks", "ner", "--seeds", 1, "--data", data,
-              "--model", folder / "toy", "--vectors", static, *learn, *SMALL)  # fmt: skip
+              "--vectors", static, *learn, *small)  # fmt: skip
     vectors = ("vectors", text, "--dim", 8, "--min-count", 2)
     return [
         Job("pretrain", ("pretrain", text, *toy), "run", pretrained, "model.safetensors"),
         Job("finetune", ("finetune", base, text, "--epochs", 1, *often), "run", pretrained,
             "model.safetensors"),
-        *(Job(f"embed{suffix}", embed, f"out{suffix}", embedded)
+        *(Job(f"embed{suffix}", ("embed", text, *model), f"out{suffix}", embedded)
           for suffix in (".h5", ".parquet", ".npz")),
-        Job("train", (*task, "--set", "train.epochs=3"), "run", trained),
+        Job("train", ("train", "sentiment", "--data", folder, *learn), "run", trained),
         Job("experiment", tables, "figure1", results, "results.json", grows=True),
         Job("vectors", vectors, "v.bin", word_vectors, again="--overwrite"),
         Job("vocab", ("vocab", text), "vocab.txt", digests, again="--overwrite"),
     ]  # fmt: skip
-
-
-SMALL = ("--set", "train.epochs=3", "--set", "hidden_dims=[4]", "--set", "inputs.characters=false")
 
 
 def run(arguments: Sequence[object], log: Path, *, after: float | None = None) -> tuple[int, float]:
@@ -178,56 +175,54 @@ def names_below(folder: Path) -> set[str]:
     }  # fmt: skip
 
 
+def differences(job: Job, output: Path, expected: Signature, *, part: bool) -> list[str]:
+    """Compare with what is expected, or only the ``part`` that is there."""
+    try:
+        result = job.result(output)
+    except Exception as error:
+        return [repr(error)]
+    keys = result if part else expected | result
+    return [key for key in keys if result.get(key) != expected.get(key)]
+
+
 def attack(job: Job, folder: Path, rng: random.Random, num_kills: int) -> Outcome:
     """Kill the command so often."""
     log = folder / "log"
 
-    def place(name: str) -> tuple[Path, Path]:
-        (folder / name).mkdir()
-        output = folder / name / job.output
-        output.parent.mkdir(parents=True, exist_ok=True)
-        return folder / name, output
+    def start(output: Path, *more: str, after: float | None = None) -> tuple[int, float]:
+        return run([*job.arguments, "-o", output, *more], log, after=after)
 
-    beside, output = place("whole")
-    code, seconds = run([*job.arguments, "-o", output], log)
+    def check(when: str, *, part: bool = False) -> None:
+        if different := differences(job, output, expected, part=part):
+            outcome.findings.append(f"trial {outcome.trials} {when}: other {different}")
+
+    output = folder / "whole" / job.output
+    output.parent.mkdir()
+    code, seconds = start(output)
     if code != 0:
         raise SystemExit(f"{job.name}: {log.read_text()}")
     outcome = Outcome(job.name, round(seconds, 2))
-    expected, expected_names = job.result(output), names_below(beside)
+    expected, expected_names = job.result(output), names_below(output.parent)
     while outcome.kills < num_kills:
         outcome.trials += 1
-        beside, output = place(f"trial-{outcome.trials}")
-        code, arguments, in_a_row = -9, [*job.arguments, "-o", output], 0
+        output = folder / f"trial-{outcome.trials}" / job.output
+        output.parent.mkdir()
+        code, in_a_row = -signal.SIGKILL, 0
         while code == -signal.SIGKILL:
             spared = in_a_row >= MAX_KILLS_IN_A_ROW
             after = None if spared else rng.uniform(0, 1.1 * outcome.seconds)
-            code, _ = run(arguments, log, after=after)
-            arguments = [*job.arguments, "-o", output, job.again]
+            code, _ = start(output, *[job.again] * bool(in_a_row), after=after)
             if code == -signal.SIGKILL:
                 outcome.kills, in_a_row = outcome.kills + 1, in_a_row + 1
-                if (output / job.whole_with).is_file() and not job.name.startswith("vectors"):
-                    _check(job, output, expected, outcome, "after a kill", part=job.grows)
+                if (output / job.whole_with).is_file() and job.name != "vectors":
+                    check("after a kill", part=job.grows)
         if code != 0:
             outcome.findings.append(f"trial {outcome.trials}: {code}: {log.read_text()[-300:]}")
         else:
-            _check(job, output, expected, outcome, f"after {in_a_row} kills")
-            if others := sorted(names_below(beside) ^ expected_names):
+            check(f"after {in_a_row} kills")
+            if others := sorted(names_below(output.parent) ^ expected_names):
                 outcome.findings.append(f"trial {outcome.trials} left or lacks {others}")
     return outcome
-
-
-def _check(
-    job: Job, output: Path, expected: Signature, outcome: Outcome, when: str, *, part: bool = False
-) -> None:
-    """Compare with what is expected, or only what is there."""
-    try:
-        found = job.result(output)
-        keys = found if part else expected | found
-        different = [key for key in keys if found.get(key) != expected.get(key)]
-    except Exception as error:
-        different = [repr(error)]
-    if different:
-        outcome.findings.append(f"trial {outcome.trials} {when}: other {different}")
 
 
 def main() -> None:
@@ -239,12 +234,12 @@ def main() -> None:
     options = parser.parse_args()
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="elmokit-kills-") as name:
-        chosen = [job for job in jobs(Path(name)) if job.name in (options.only or job.name)]
-        for job in chosen:
+        attacked = [job for job in jobs(Path(name)) if job.name in (options.only or job.name)]
+        for job in attacked:
             folder = Path(name) / f"kills-{job.name}"
             folder.mkdir()
             rng = random.Random(f"{job.name} {options.seed}")
-            outcome = attack(job, folder, rng, -(-options.kills // len(chosen)))
+            outcome = attack(job, folder, rng, -(-options.kills // len(attacked)))
             outcomes.append(outcome)
             print(json.dumps(asdict(outcome)), file=sys.stderr, flush=True)
     results = {

@@ -20,28 +20,21 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from common import new_parser, print_result
+from common import new_parser, print_result, tracked_files
 
-SOURCES = {
-    "bilm": ("bilm/*",),
-    "inference": ("inference/*",),
-    "text": ("text/*",),
-    "metrics": ("metrics/*",),
+ROOMS: dict[str, tuple[list[str], list[str]]] = {
+    "bilm": (["bilm/*"], ["unit/bilm", "parity"]),
+    "inference": (["inference/*"], ["unit/inference", "parity"]),
+    "text": (["text/*"], ["unit/text", "properties"]),
+    "metrics": (["metrics/*"], ["unit/metrics"]),
     "jobs": (
-        "jobs/*", "files/temporary.py", "training/checkpoints.py", "embed/job.py",
-        "embed/part_store.py",
+        ["jobs/*", "files/temporary.py", "training/checkpoints.py", "embed/job.py",
+         "embed/part_store.py"],
+        ["unit/jobs", "unit/files", "unit/training", "unit/embed", "contracts"],
     ),
-    "corpus": ("corpus/packing.py", "corpus/stream.py"),
+    "corpus": (["corpus/packing.py", "corpus/stream.py"], ["unit/corpus", "properties"]),
 }  # fmt: skip
-"""Room -> its files; those of an older or a newer checkout that are not there do not count."""
-TESTS = {
-    "bilm": ("unit/bilm", "parity"),
-    "inference": ("unit/inference", "parity"),
-    "text": ("unit/text", "properties"),
-    "metrics": ("unit/metrics",),
-    "jobs": ("unit/jobs", "unit/files", "unit/training", "unit/embed", "contracts"),
-    "corpus": ("unit/corpus", "properties"),
-}
+"""Room -> its files and its tests; those that a checkout does not have do not count."""
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
@@ -61,15 +54,14 @@ def prepare(root: Path, work: Path, rooms: list[str]) -> None:
     """Copy the tracked files of a checkout and set mutmut up in the copy."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    archive = subprocess.run(
-        ["git", "-C", str(root), "ls-files", "-z"], check=True, capture_output=True
-    )
-    for name in archive.stdout.decode().split("\0")[:-1]:
-        (work / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(root / name, work / name)
-    tests = {f"tests/{part}" for room in rooms for part in TESTS[room]}
+    for path in tracked_files(root):
+        copy = work / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    sources = [f"src/elmokit/{part}" for room in rooms for part in ROOMS[room][0]]
+    tests = {f"tests/{part}" for room in rooms for part in ROOMS[room][1]}
     settings = SETTINGS.format(
-        sources=json.dumps([f"src/elmokit/{part}" for room in rooms for part in SOURCES[room]]),
+        sources=json.dumps(sources),
         tests=json.dumps(sorted(test for test in tests if (work / test).exists())),
         others=json.dumps(sorted({one.name for one in work.iterdir()} - {"src", "tests"})),
     )
@@ -99,7 +91,7 @@ def main() -> None:
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--sample", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rooms", nargs="+", choices=SOURCES, default=list(SOURCES))
+    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS))
     parser.add_argument("--work", type=Path, default=Path("mutation-work"))
     options = parser.parse_args()
     prepare(options.root.resolve(), options.work, options.rooms)
@@ -111,7 +103,7 @@ def main() -> None:
         folder = mutant.split(".")[1]
         code = codes[mutant]
         outcome = "not run" if code is None else OUTCOMES.get(code, SLOW)
-        for room in (folder if folder in SOURCES else "jobs", "all"):
+        for room in (folder if folder in ROOMS else "jobs", "all"):
             rooms[room][outcome] += 1
     results: dict[str, Any] = {}
     for room, counts in sorted(rooms.items()):

@@ -10,8 +10,6 @@ import argparse
 from itertools import product, starmap
 from pathlib import Path
 
-from elmokit.cli.output import exit_on_user_error
-from elmokit.files.atomic import atomic_file, check_target
 from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.reading import find_split
@@ -21,22 +19,18 @@ TYPES = {
     "person": "PER", "location": "LOC", "corporation": "ORG", "group": "ORG",
 }  # fmt: skip
 """Types of the Broad Twitter Corpus and WikiGold, then of WNUT-17."""
+SIGNS = ("@", "#")
 
 
 def common_tags(tokens: tuple[str, ...], tags: tuple[str, ...]) -> list[str]:
     """Return the IOB2 tags of the names that are kept, with their common types."""
-
-    def is_mention_or_hashtag(start: int) -> bool:
-        """The sign may be a token of its own."""
-        before = tokens[start - 1] if start else ""
-        return tokens[start].startswith(("@", "#")) or before in ("@", "#")
-
-    kept = [
-        (TYPES[label], start, end)
-        for label, start, end in read_spans(tags)
-        if label in TYPES and not is_mention_or_hashtag(start)
-    ]
-    return write_tags(kept, len(tokens), scheme="iob2")
+    names = []
+    for label, start, end in read_spans(tags):
+        before = tokens[start - 1] if start else ""  # the sign may be a token of its own
+        is_mention_or_hashtag = tokens[start].startswith(SIGNS) or before in SIGNS
+        if label in TYPES and not is_mention_or_hashtag:
+            names.append((TYPES[label], start, end))
+    return write_tags(names, len(tokens), scheme="iob2")
 
 
 def main() -> None:
@@ -44,19 +38,15 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("directories", type=Path, nargs="+", metavar="DIR")
     options = parser.parse_args()
-    paths = list(starmap(find_split, product(options.directories, ("dev", "train"))))
-    check_target(options.output, inputs=paths, overwrite=True)
     sentences = []
-    for path in paths:
+    for path in starmap(find_split, product(options.directories, ("dev", "train"))):
         for sentence in read_columns(path):
             tags = common_tags(sentence.tokens, sentence.tags)
             rows = zip(sentence.tokens, tags, strict=True)
             sentences.append("".join(f"{token}\t{tag}\n" for token, tag in rows) + "\n")
-    with atomic_file(options.output) as temp_path:
-        temp_path.write_text("".join(sentences), encoding="utf-8")
+    options.output.write_text("".join(sentences), "utf-8")
     print(f"{options.output}: {len(sentences):,} sentences")
 
 
 if __name__ == "__main__":
-    with exit_on_user_error():
-        main()
+    main()

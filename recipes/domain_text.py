@@ -20,13 +20,17 @@ from elmokit.tasks.formats.reading import find_split, read_records
 from elmokit.tasks.qa import paragraphs_of
 
 NLI, STS = ("premise", "hypothesis"), ("sentence1", "sentence2")
-RECORDS = {
+FOLDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "en": {
+        "squad-v1.1": (),
         "nli-snli-sample": NLI,
         "nli-mnli-sample": NLI,
         "nli-cf-snli": NLI,
         "sts-stsb-en": STS,
         "cls-en-scicite": ("text",),
+        "ud-en-ewt": (),
+        "ner-en-btc": (),
+        "ner-en-wnut17": (),
     },
     "ko": {
         "nli-klue-ko": NLI,
@@ -35,41 +39,35 @@ RECORDS = {
         "kobest-copa-ko": ("sentence", "1", "2"),
         "kobest-hellaswag-ko": ("context",),
         "kobest-sentineg-ko": ("Text",),
+        "ud-ko-gsd": (),
+        "ud-ko-kaist": (),
     },
 }
-"""Folders of JSON lines and tables, and the fields that hold text. Left out are those whose licence
-forbids commercial use or changes, because what is trained on them might inherit that."""
-TREEBANKS = {"en": ("ud-en-ewt",), "ko": ("ud-ko-gsd", "ud-ko-kaist")}
+"""Folders, and the fields of JSON lines and tables that hold text. Left out is data whose licence
+forbids commercial use or changes, because what is trained on it might inherit that."""
 SENTENCE = "# text = "
-TREEBANKS = {"en": ("ud-en-ewt",), "ko": ("ud-ko-gsd", "ud-ko-kaist")}
-SENTENCE = "# text = "
-IN_DEV_TEXT = ("London", "Black_people")
-"""Articles of SQuAD that are dev articles of the Wikipedia text: left out."""
-TOKENS = {"en": ("ner-en-btc", "ner-en-wnut17"), "ko": ()}
-"""Folders with a token a line; only their own spaces are known."""
 
 
 def texts(data: Path, language: str) -> Iterator[str]:
     """Yield the paragraphs, each once, with an empty one after each folder."""
-    if language == "en":
-        for unit in paragraphs_of(find_split(data / "squad-v1.1", "train")).units:
-            (paragraph,) = unit["paragraphs"]
-            yield paragraph["context"]
-            yield from (question["question"] for question in paragraph["qas"])
-        yield ""
-    for folder, fields in RECORDS[language].items():
-        seen = set[str]()
-        for record in read_records(find_split(data / folder, "train")):
-            new = {record.fields[field] for field in fields} - seen
-            yield from sorted(new)
-            seen |= new
-        yield ""
-    for folder in TREEBANKS[language]:
-        yield from sentences(find_split(data / folder, "train"))
-        yield ""
-    for folder in TOKENS[language]:
-        for rows in read_blocks(find_split(data / folder, "train")):
-            yield " ".join(row.fields[0] for row in rows)
+    for folder, fields in FOLDERS[language].items():
+        source = find_split(data / folder, "train")
+        if folder.startswith("squad"):
+            for unit in paragraphs_of(source).units:
+                (paragraph,) = unit["paragraphs"]
+                yield paragraph["context"]
+                yield from (question["question"] for question in paragraph["qas"])
+        elif folder.startswith("ud-"):
+            yield from sentences(source)
+        elif folder.startswith("ner-"):  # a token a line; only their own spaces are known
+            for rows in read_blocks(source):
+                yield " ".join(row.fields[0] for row in rows)
+        else:
+            seen = set[str]()
+            for record in read_records(source):
+                new = {record.fields[field] for field in fields} - seen
+                yield from sorted(new)
+                seen |= new
         yield ""
 
 
@@ -88,7 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--language", choices=list(RECORDS), default="en")
+    parser.add_argument("--language", choices=list(FOLDERS), default="en")
     parser.add_argument("--dev", type=Path, nargs="*", default=[], help="text to compare with")
     parser.add_argument("--without", type=Path, help="treebank whose sentences are left out")
     options = parser.parse_args()

@@ -16,19 +16,16 @@ import re
 from pathlib import Path
 from typing import Any
 
+from publish import SOURCES, is_made_with, read_published
 from scipy.spatial.distance import pdist
 
-from elmokit.errors import FormatError
+import elmokit
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.json_files import json_bytes, jsonable
-from elmokit.weights.locate import PACKAGED_MODELS, TASK_RUNS
-from elmokit.weights.model_dir import load_model
+from elmokit.weights.locate import TASK_RUNS
 
 ROOT = Path(__file__).parents[1]
 PACKS = ROOT / "src/elmokit/web/page/static/packs"
-RESULTS = ROOT / "docs/results/experiments"
-WEIGHTS_SOURCE, SCORES_SOURCES = "figure2", {"en": "table1", "ko": "korean"}
-"""Of the layer weights, and of the scores."""
 PRETRAINING = ROOT / "docs/results/pretraining.md"
 CURVES = {
     "en": (37.7, [("first stage", 18.5), ("second stage", 30.0), ("third stage", 30.0)]),
@@ -36,8 +33,6 @@ CURVES = {
 }
 """By model: millions of words read before, then the stages of `PRETRAINING` and their lengths."""
 KEYS = ("id", "en", "ko")
-FIRST_PREFIX = b"export const first = "
-"""Of the module with the first view; JSON follows."""
 FIRST_WORDS = {"en": "bank", "ko": "배"}
 FIRST_SENTENCES = {
     "en": [
@@ -61,13 +56,10 @@ FIRST_EXAMPLES = {
 
 def senses(language: str) -> dict[str, Any]:
     """The sentences of a language, tokenized, with the place of the ambiguous word."""
-    import elmokit
-
     path = Path(__file__).parent / f"explorer/senses.{language}.txt"
     model = elmokit.load_model(language)
     entries: list[dict[str, Any]] = []
-    faults = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
             word, *labels = line[2:].split(" | ")
             parts = [re.fullmatch("(.*?): (.*?) = (.*)", label) for label in labels]
@@ -79,22 +71,17 @@ def senses(language: str) -> dict[str, Any]:
         tokens = elmokit.tokenize(model, text).tokens
         words = [token.text for token in tokens]
         places = [i for i, one in enumerate(words) if one.lower() == entry["word"]]
-        if not places or sense not in [one["id"] for one in entry["senses"]]:
-            faults.append(f"line {number}: {' '.join(words)}")
-            continue
+        assert places, line
+        assert sense in [one["id"] for one in entry["senses"]], line
         entry["sentences"].append({
             "words": words, "index": places[0], "sense": sense,
             "text": text, "spans": [[token.start, token.end] for token in tokens],
         })  # fmt: skip
-    if faults:
-        raise FormatError(f"{path}: no word or no such sense in {'; '.join(faults)}.")
     return {"language": language, "entries": entries}
 
 
 def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]:
     """The three sentences, and by layer the cosines of 1 and 2, 1 and 3, 2 and 3."""
-    import elmokit
-
     model, word = elmokit.load_model(language), FIRST_WORDS[language]
     entry = next(one for one in senses_of_words["entries"] if one["word"] == word)
     labels = {one["id"]: {"en": one["en"], "ko": one["ko"]} for one in entry["senses"]}
@@ -115,7 +102,7 @@ def first_view(language: str, senses_of_words: dict[str, Any]) -> dict[str, Any]
 
 def results() -> dict[str, Any]:
     """Layer weights that tasks learned at the input; scores by labels; curves of pre-training."""
-    rows, made = _published(WEIGHTS_SOURCE, "en")
+    rows, made = _published("figure2", "en")
     weights = [
         {"task": row[1], "weights": [float(cell.split()[0]) for cell in row[3:6]],
          "gamma": float(row[6].split()[0])}
@@ -123,14 +110,14 @@ def results() -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "mixture": {**made, "rows": weights},
-        "labels": {language: _scores(language) for language in SCORES_SOURCES},
+        "labels": {language: _scores(language) for language in SOURCES},
         "training": {language: _curve(language) for language in CURVES},
     }
 
 
 def _scores(language: str) -> dict[str, Any]:
     """Scores of static vectors and of ELMo, with a tenth of the labels and with all of them."""
-    rows, made = _published(SCORES_SOURCES[language], language)
+    rows, made = _published(SOURCES[language], language)
     scores = [
         {"task": row[0], "percent": float(row[2].split()[0]), "metric": row[3],
          "static": float(row[5].split()[0]), "elmo": float(row[6].split()[0])}
@@ -141,14 +128,13 @@ def _scores(language: str) -> dict[str, Any]:
 
 def _published(name: str, model: str) -> tuple[list[list[str]], dict[str, Any]]:
     """Rows of the first table of an experiment, and what it was made with."""
-    result = json.loads((RESULTS / f"{name}.json").read_bytes())
+    result = read_published(name)
     made = result["made"]
-    model_hash = made["biLM"].split()[-1]
-    is_of_package = load_model(PACKAGED_MODELS / model).model_hash().startswith(model_hash)
+    is_of_package = is_made_with(result, elmokit.load_model(model).model_hash())
     return result["tables"][0]["rows"], {
         "page": f"docs/results/experiments/{name}.md",
         **{key: made[key] for key in ("command", "hardware", "written")},
-        "earlier_model": None if is_of_package else model_hash,
+        "earlier_model": None if is_of_package else made["biLM"].split()[-1],
     }
 
 
@@ -172,11 +158,9 @@ def _curve(language: str) -> list[list[list[float]]]:
 
 def answers() -> dict[str, dict[str, Any]]:
     """By tagger: its task, and what it says of each example sentence of the page."""
-    from elmokit.tasks.runs.task_run import TaskRun
-
     tagged: dict[str, dict[str, Any]] = {}
     for name in TASK_RUNS.names():
-        run = TaskRun.load(name)
+        run = elmokit.TaskRun.load(name)
         # those among which the page offers to choose
         locale = PACKS.parent / f"locales/{name.rsplit('-', maxsplit=1)[-1]}.js"
         match = re.search(r"sentences: (\[.*?),?\s*\]", locale.read_text("utf-8"), re.DOTALL)
@@ -189,15 +173,14 @@ def answers() -> dict[str, dict[str, Any]]:
 
 def main() -> None:
     """Write all packs."""
-    senses_by_language = {language: senses(language) for language in FIRST_WORDS}
-    for name, pack in [
-        *((f"senses.{language}", pack) for language, pack in senses_by_language.items()),
-        ("results", results()),
-        ("answers", answers()),
-    ]:
+    first: dict[str, Any] = {}
+    packs: dict[str, Any] = {"results": results(), "answers": answers()}
+    for language in FIRST_WORDS:
+        packs[f"senses.{language}"] = pack = senses(language)
+        first[language] = first_view(language, pack)
+    for name, pack in packs.items():
         (PACKS / f"{name}.json").write_bytes(json_bytes(pack, indent=None))
-    first = {one: first_view(one, pack) for one, pack in senses_by_language.items()}
-    (PACKS / "first.js").write_bytes(FIRST_PREFIX + json_bytes(first, indent=None))
+    (PACKS / "first.js").write_bytes(b"export const first = " + json_bytes(first, indent=None))
 
 
 if __name__ == "__main__":

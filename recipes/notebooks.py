@@ -18,8 +18,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from elmokit.files.atomic import atomic_file
-
 ROOT = Path(__file__).parents[1]
 LESSONS = {"en": ROOT / "docs/course", "ko": ROOT / "docs/ko/course"}
 NOTEBOOKS = ROOT / "examples/course"
@@ -98,16 +96,9 @@ def notebooks() -> Iterator[tuple[Path, str]]:
         yield path, notebook(lesson, path.parent)
 
 
-def write(path: Path, text: str) -> None:
-    with atomic_file(path) as file:
-        file.write_text(text, encoding="utf-8")
-    print(path.relative_to(ROOT))
-
-
 if __name__ == "__main__":
     if "--outputs" in sys.argv[1:]:
         for lesson, _ in lessons():
-            write(lesson, with_outputs(lesson.read_text(encoding="utf-8")))
+            lesson.write_text(with_outputs(lesson.read_text("utf-8")), "utf-8")
     for path, text in notebooks():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, text)
+        path.write_text(text, "utf-8")

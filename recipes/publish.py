@@ -19,17 +19,14 @@ import json
 import random
 import re
 import shutil
-import tempfile
 import tomllib
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tagger_files import copy_run, write_bytes, write_metadata, write_tagger_card
+from tagger_files import copy_run, tagger_card
 
-from elmokit.cli.output import exit_on_user_error
 from elmokit.config import from_dict
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
@@ -37,19 +34,17 @@ from elmokit.evaluation.perplexity import perplexity
 from elmokit.experiments.report import COUNTS_FILE, PLOT_FILE, RESULTS_FILE, TABLE_FILE
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_directory
-from elmokit.files.json_files import json_bytes, read_json
-from elmokit.files.sources import COMPRESSIONS
+from elmokit.files.json_files import write_json
 from elmokit.tasks.formats.reading import find_split
 from elmokit.tasks.registry import find_task
-from elmokit.tasks.runs.run_dir import HELD_OUT, TaskRunConfig
+from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.tasks.runs.train_task import train_task
-from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.vectors.vector_files import read_vectors, write_vectors
-from elmokit.weights.locate import CONFIG_NAME, PACKAGED_MODELS, PACKAGED_RUNS
+from elmokit.weights.locate import PACKAGED_MODELS, PACKAGED_RUNS
 from elmokit.weights.model_dir import load_model
-from elmokit.weights.model_files import SPELLING_NAME, read_config
+from elmokit.weights.model_files import CARD_NAME, read_config
 
 RECIPES = Path(__file__).parent / "taggers"
 PAGES = Path(__file__).parents[1] / "docs/results/experiments"
@@ -70,7 +65,6 @@ LABELS = {
 }
 """What cards and documents call the data sets of the experiments."""
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
-MAX_MODEL_BYTES, MAX_TAGGER_BYTES = 20_000_000, 3_000_000
 LIMITS = (
     "small, and trained on two processor cores, not for weeks on several GPUs: expect gains over "
     "static vectors on most tasks, not the figures of large models; knows what its text knows, and "
@@ -78,59 +72,22 @@ LIMITS = (
 )
 
 
-def size_of(directory: Path) -> int:
-    return sum(path.stat().st_size for path in directory.iterdir())
-
-
-def read_words(paths: list[Path], model: Any) -> Iterator[list[str]]:
-    """Read sentences as a model does."""
-    form = model.config.char_vocab.normalization
-    yield from read_sentences(paths, build_tokenizer(model.tokenizer), normalization=form)
-
-
 def publish_model(options: argparse.Namespace) -> Path:
     """Round, score and write a model; return its directory."""
-    model = load_model(options.model)
+    model, target = load_model(options.model), PACKAGED_MODELS / options.name
     model.round_to("int8")
+    form = model.config.char_vocab.normalization
+    held_out = read_sentences(options.valid, build_tokenizer(model.tokenizer), normalization=form)
     model.training_metadata = {
         "language": options.name,
         "license": options.license,
         "text": options.text,
         "trained": options.trained,
         "held_out": options.held_out or ", ".join(path.name for path in options.valid),
-        "perplexity": dataclasses.asdict(
-            perplexity(model, read_words(options.valid, model), precision="fp32")
-        ),
+        "perplexity": dataclasses.asdict(perplexity(model, held_out, precision="fp32")),
         "limits": LIMITS,
     }
-    with tempfile.TemporaryDirectory() as folder:
-        model.save(Path(folder) / "model", dtype="int8")
-        return copy_if_small(
-            Path(folder) / "model", PACKAGED_MODELS / options.name, MAX_MODEL_BYTES
-        )
-
-
-def publish_spelling(options: argparse.Namespace) -> Path:
-    """Learn how words outside the vocabulary of a packaged model are spelled."""
-    target = PACKAGED_MODELS / options.name
-    model = load_model(target)
-    vocab = model.word_vocab
-    assert vocab is not None
-    words = set(chain.from_iterable(read_words(options.text, model)))
-    spelling = SpellingModel.train(sorted(word for word in words if word not in vocab))
-    spelling.write(target / SPELLING_NAME)
-    config = read_json(target / CONFIG_NAME, advice="") | {"spelling_sha256": spelling.sha256}
-    write_bytes(target / CONFIG_NAME, json_bytes(config, indent=2))
-    return target
-
-
-def copy_if_small(source: Path, target: Path, max_bytes: int) -> Path:
-    """Copy what may ship; the packaged version stays if this one is too large."""
-    if (size := size_of(source)) > max_bytes:
-        raise InputError(f"{target.name} has {size:,} bytes, more than {max_bytes:,}: too large.")
-    target.parent.mkdir(exist_ok=True)
-    with atomic_directory(target) as fresh:
-        shutil.copytree(source, fresh, dirs_exist_ok=True)
+    model.save(target, dtype="int8")
     return target
 
 
@@ -155,17 +112,16 @@ def publish_tagger(options: argparse.Namespace) -> Path:
     )  # fmt: skip
     copy = directory / "copy"
     shutil.rmtree(copy, ignore_errors=True)
-    metadata = copy_run(
-        result.run_dir, copy, vectors=vectors, most=recipe.get("kept_vectors")
-    )  # fmt: skip
+    most = recipe.get("kept_vectors")
+    metadata = copy_run(result.run_dir, copy, vectors=vectors, most=most)
     run = TaskRun.load(copy, cache_dir=directory / "layers")
     score, best = run.evaluate(dev), result.best
     lowercase = ""
     if recipe.get("lowercase_share"):
         corpus = find_task(config.task).divide(dev)
-        lower_dev = directory / f"lower-{plain_name(dev)}"
+        lower_dev = directory / f"lower-{dev.name.removesuffix('.xz')}"
         units = [lowercased(unit, recipe["lowercase_column"]) for unit in corpus.units]
-        write_bytes(lower_dev, corpus.join(units).encode())
+        lower_dev.write_text(corpus.join(units), "utf-8")
         lowercase = f"; all of it in lower case {run.evaluate(lower_dev).value:.2f}"
     chosen = "the epoch" if "settings" in recipe["card"] else "settings and epoch"
     seen = ", except that its errors led to the training in lower case"
@@ -192,9 +148,11 @@ def publish_tagger(options: argparse.Namespace) -> Path:
             for label, part in score.by_label.items()
         },
     }
-    write_metadata(copy, metadata)
-    write_tagger_card(copy)
-    return copy_if_small(copy, PACKAGED_RUNS / name, MAX_TAGGER_BYTES)
+    write_json(copy / CONFIG_FILE, metadata, indent=2)
+    (copy / CARD_NAME).write_text(tagger_card(copy), "utf-8")
+    with atomic_directory(PACKAGED_RUNS / name) as fresh:
+        shutil.copytree(copy, fresh, dirs_exist_ok=True)
+    return PACKAGED_RUNS / name
 
 
 def divide(
@@ -227,7 +185,7 @@ def divide(
         train += [lower for given, lower in copies if lower != given]
     paths = [directory / "train.txt", directory / f"{HELD_OUT}.txt"]
     for path, units in zip(paths, (train, held_out), strict=True):
-        write_bytes(path, corpus.join(units).encode())
+        path.write_text(corpus.join(units), "utf-8")
     return paths
 
 
@@ -240,11 +198,6 @@ def lowercased(unit: list[str], column: int) -> list[str]:
             fields[column - 1] = fields[column - 1].lower()
         lines.append("\t".join(fields))
     return lines
-
-
-def plain_name(path: Path) -> str:
-    """Return the name of a file without the suffix of its compression."""
-    return path.stem if path.suffix in COMPRESSIONS else path.name
 
 
 def first_vectors(recipe: dict[str, Any], source: Path | None, directory: Path) -> Path | None:
@@ -272,10 +225,10 @@ def publish_results(folder: Path) -> list[str]:
             title += ", with a biLM fine-tuned on the text of the task"
         if (folder / name / PLOT_FILE).is_file():
             rest = f"\n![{title.lstrip('# ')}]({name}.png)\n{rest}"
-        write_bytes(PAGES / f"{name}.md", f"{title}\n{rest}".encode())
+        (PAGES / f"{name}.md").write_text(f"{title}\n{rest}", "utf-8")
         for file in (RESULTS_FILE, PLOT_FILE, COUNTS_FILE):
             if (source := folder / name / file).is_file():
-                write_bytes(PAGES / f"{name}{source.suffix}", source.read_bytes())
+                shutil.copyfile(source, PAGES / f"{name}{source.suffix}")
     for language in SOURCES:
         write_card(language)
     return names
@@ -340,9 +293,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    model, spelling, tagger, results = map(
-        commands.add_parser, ("model", "spelling", "tagger", "results")
-    )
+    model, tagger, results = map(commands.add_parser, ("model", "tagger", "results"))
     model.add_argument("model", type=Path, help="model directory")
     model.add_argument("name", help="what `--model` calls it, a language code")
     model.add_argument("--trained", required=True, help="how, in words: stages, time, machine")
@@ -350,8 +301,6 @@ def main() -> None:
     model.add_argument("--text", required=True, help="what it was trained on")
     model.add_argument("--valid", type=Path, nargs="+", required=True, help="held-out text")
     model.add_argument("--held-out", help="the held-out text in words; default: its file names")
-    spelling.add_argument("name", help="what `--model` calls the model")
-    spelling.add_argument("text", type=Path, nargs="+", help="of its training")
     tagger.add_argument("name", choices=sorted(path.stem for path in RECIPES.glob("*.toml")))
     tagger.add_argument("--data", type=Path, required=True, help="one train… and one dev… file")
     tagger.add_argument("--work", type=Path, required=True, help="where the training is kept")
@@ -359,16 +308,15 @@ def main() -> None:
     tagger.add_argument("--further", type=Path, help="more training data, if the recipe has any")
     results.add_argument("experiments", type=Path, help="with a folder for each experiment")
     model.set_defaults(publish=publish_model)
-    spelling.set_defaults(publish=publish_spelling)
     tagger.set_defaults(publish=publish_tagger)
     options = parser.parse_args()
     if options.command == "results":
         print("published:", *publish_results(options.experiments))
     else:
         target = options.publish(options)
-        print(f"{target}: {size_of(target):,} bytes\n{(target / 'README.md').read_text('utf-8')}")
+        size = sum(path.stat().st_size for path in target.iterdir())
+        print(f"{target}: {size:,} bytes\n{(target / CARD_NAME).read_text('utf-8')}")
 
 
 if __name__ == "__main__":
-    with exit_on_user_error():
-        main()
+    main()

@@ -8,8 +8,7 @@ from typing import Any
 
 from safetensors.numpy import save_file
 
-from elmokit.files.atomic import atomic_file
-from elmokit.files.json_files import json_bytes
+from elmokit.files.json_files import write_json
 from elmokit.files.sources import file_sha256
 from elmokit.tasks.runs.run_dir import (
     CONFIG_FILE,
@@ -21,9 +20,8 @@ from elmokit.tasks.runs.run_dir import (
     read_weights,
 )
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.arrays import Storage, pack, round_all
+from elmokit.weights.arrays import pack, round_all
 from elmokit.weights.card import UNKNOWN, cell, plain
-from elmokit.weights.model_files import CARD_NAME
 
 HUB_TAGS = {"sentiment": "text-classification"}
 """What model hubs call a task, if not ``token-classification``."""
@@ -33,16 +31,10 @@ NOT_LISTED = (
 """Entries of ``card`` that the list under "Training" leaves out."""
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    with atomic_file(path) as temp_path:
-        temp_path.write_bytes(content)
-
-
 def copy_run(
-    run_dir: Path, target: Path, *, vectors: Path | None, most: int | None, dtype: Storage = "int8"
+    run_dir: Path, target: Path, *, vectors: Path | None, most: int | None
 ) -> dict[str, Any]:
-    """Copy a run without what resumes it, with rounded weights; return its metadata.
+    """Copy a run without what resumes it, with weights in int8; return its metadata.
 
     All ``vectors`` of the file are kept, or the first ``most``: first those of the training and dev
     words, in the order of the file.
@@ -58,22 +50,11 @@ def copy_run(
         metadata["vectors"] |= {"path": vectors.name}
     if static is not None:
         words = "".join(f"{word}\n" for word in static.words)
-        write_bytes(target / WORDS_FILE, words.encode())
-    save_file(pack(round_all(arrays, dtype), dtype), target / WEIGHTS_FILE)
-    sha256 = file_sha256(target / WEIGHTS_FILE)
-    metadata |= {"weights": dtype, "weights_sha256": sha256}
-    write_metadata(target, metadata)
+        (target / WORDS_FILE).write_text(words, "utf-8")
+    save_file(pack(round_all(arrays, "int8"), "int8"), target / WEIGHTS_FILE)
+    metadata |= {"weights": "int8", "weights_sha256": file_sha256(target / WEIGHTS_FILE)}
+    write_json(target / CONFIG_FILE, metadata, indent=2)
     return metadata
-
-
-def write_metadata(directory: Path, metadata: Mapping[str, Any]) -> None:
-    """Write ``task.json``."""
-    write_bytes(directory / CONFIG_FILE, json_bytes(metadata, indent=2))
-
-
-def write_tagger_card(directory: Path) -> None:
-    """Write the card of a run, from its other files."""
-    write_bytes(directory / CARD_NAME, tagger_card(directory).encode())
 
 
 def tagger_card(directory: Path) -> str:
