@@ -121,7 +121,6 @@ class TrainingRun:
             targets_per_epoch=start.text.shards.num_targets,
             targets_per_step=config.train.batch_size * config.train.unroll_steps,
             default_epochs=config.train.num_epochs,
-            steps_grow=bool(config.train.batch_growth),
         )
         self.checkpoints = checkpoints_of(start.run_dir)
         checkpoint = load_checkpoint(self.checkpoints)
