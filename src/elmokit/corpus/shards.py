@@ -50,6 +50,10 @@ class Shard:
     def num_words(self) -> int:
         return len(self.tokens)
 
+    def counts(self) -> list[int]:
+        """Return how often each of ``words`` occurs."""
+        return np.bincount(self.tokens, minlength=len(self.words)).tolist()
+
     def sentence(self, index: int) -> list[str]:
         tokens = self.tokens[self.offsets[index] : self.offsets[index + 1]]
         return [self.words[token] for token in tokens.tolist()]

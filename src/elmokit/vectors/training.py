@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import find_text
 from elmokit.corpus.shards import ShardSet
@@ -201,8 +199,7 @@ class _Sentences:
         with WordCounter() as counter:
             for shard in map(shards.load, range(len(shards))):
                 counts: Counter[str] = Counter()
-                numbers = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
-                for word, number in zip(shard.words, numbers, strict=True):
+                for word, number in zip(shard.words, shard.counts(), strict=True):
                     for piece in _pieces(word):
                         counts[piece] += number
                 counter.add_counts([*counts], [*counts.values()])
