@@ -174,7 +174,7 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
 def _vocabulary(shards: ShardSet, config: VocabConfig, fixed_vocab: WordVocab | None) -> WordVocab:
     """Return the frequent words of the text, or the fixed vocabulary if it fits the text."""
     with WordCounter(max_distinct=MAX_COUNTED) as counter:
-        for shard in map(shards.load, range(len(shards))):
+        for shard in shards:
             counter.add_counts(shard.words, shard.counts())
         if fixed_vocab is None:
             frequent = counter.most_common(max_size=config.max_size, min_count=config.min_count)

@@ -194,6 +194,9 @@ class ShardSet:
     def __len__(self) -> int:
         return len(self.entries)
 
+    def __iter__(self) -> Iterator[Shard]:
+        return map(self.load, range(len(self)))
+
     @property
     def tokenizer(self) -> TokenizerConfig | None:
         stored = self.metadata.get("tokenizer")
@@ -224,8 +227,8 @@ class ShardSet:
         return _decode_shard(path.read_bytes(), path=path)
 
     def sentences(self) -> Iterator[list[str]]:
-        for index in range(len(self)):
-            yield from self.load(index).sentences()
+        for shard in self:
+            yield from shard.sentences()
 
 
 def write_shards(

@@ -30,7 +30,7 @@ def quick_matmul(wanted: bool) -> Iterator[bool]:
     PyTorch's "medium" precision is twice as fast on some processors at the same accuracy but means
     bf16 on others, so the error is measured first. Quick kernels take megabytes for each of the
     last thousand matrix shapes: code that uses them should have few shapes (see
-    `elmokit.training.pretraining.updates.WindowTensors`; validation does without them).
+    `elmokit.training.pretraining.loss.WindowTensors`; validation does without them).
     """
     use = wanted and _medium_is_exact()
     with matmul_precision("medium") if use else nullcontext():

@@ -197,7 +197,7 @@ class _Sentences:
         self._num_read, self.error = 0, None
         self.num_sentences = shards.num_sentences
         with WordCounter() as counter:
-            for shard in map(shards.load, range(len(shards))):
+            for shard in shards:
                 counts: Counter[str] = Counter()
                 for word, number in zip(shard.words, shard.counts(), strict=True):
                     for piece in _pieces(word):

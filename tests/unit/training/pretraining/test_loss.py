@@ -10,7 +10,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
 from elmokit.kernels import training
-from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.loss import BiLMLoss, WindowTensors
 from elmokit.weights.model_dir import PretrainedBiLM
 
 from ....builders.training_models import VOCAB, toy_config, toy_model
