@@ -26,7 +26,7 @@ class WindowTensors:
     """Character rows (U, C), or word ids (U,) for word-input models.
 
     Padded to one of a few U: quick kernels keep megabytes for each matrix shape
-    (`elmokit.training.processor`).
+    (`elmokit.training.cpu_settings`).
     """
     forward_inputs: Tensor
     backward_inputs: Tensor

@@ -29,11 +29,11 @@ from elmokit.jobs.job import (
 )
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.checkpoints import load_checkpoint, restoring
+from elmokit.training.cpu_settings import kept_memory, quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.start import RunOptions, Start, TrainingEvent, start_run
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import Validation
-from elmokit.training.processor import kept_memory, quick_matmul
 from elmokit.training.schedules import Limits, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
 
