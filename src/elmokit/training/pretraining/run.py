@@ -144,8 +144,6 @@ class TrainingRun:
         stopped_early = self.validation.is_out_of_patience  # a resumed run may already be
         if is_main:
             self._log = MetricsLog(self.run_dir, resume_step=updates.progress.step)
-            if not stopped_early and self.budget.share(updates.progress) < 1:
-                self._log.begin()
         updates.model.train()
         is_quick = self.config.train.quick_matmul and self.processes.device.type == "cpu"
         wanted, is_alone = self.options.save_on_signals, self.processes.size == 1

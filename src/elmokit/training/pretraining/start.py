@@ -17,7 +17,7 @@ from elmokit.corpus.preparation import (
     prepare_text,
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader
-from elmokit.errors import ConfigError, InputError
+from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import PerplexityReport
 from elmokit.files.json_files import read_json
 from elmokit.files.remote import as_address
@@ -143,12 +143,7 @@ def start_run(
             if job is not None:
                 sources = find_text(corpus, options.valid, may_be_gone=True, run_dir=run_dir)
                 check_same_text(text, sources, run_dir)
-        try:
-            yield Start(config, text, run_dir, options, processes, job)
-        except InputError as error:
-            if job is not None and not job.record:
-                error.add_note(f"What is prepared of the text in {run_dir} is used again.")
-            raise
+        yield Start(config, text, run_dir, options, processes, job)
 
 
 def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
@@ -160,8 +155,7 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
         precision = (recorded["config"].get("train") or {}).get("precision", "fp32")
     else:
         precision = "bf16" if has_quick_bf16(find_device(device)) else "fp32"
-        how = "faster" if precision == "bf16" else "not faster"
-        log.info("matrix products in %s: bf16 is %s here (train.precision)", precision, how)
+        log.info("matrix products in %s, which is faster here (train.precision)", precision)
     return replace(config, train=replace(config.train, precision=precision))
 
 
