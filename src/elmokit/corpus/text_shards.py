@@ -1,4 +1,4 @@
-"""Shards of text files, written in one streamed pass."""
+"""Shards of text files, written in one streamed pass that holds some sentences out."""
 
 import dataclasses
 import heapq
