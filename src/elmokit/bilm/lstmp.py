@@ -1,7 +1,8 @@
 """LSTM with projection: one layer in one direction, the plain version.
 
 The other spellings of this cell are held equal to it by tests: ``kernels/c/lstm_cell.h`` (C, for
-inference and training), `elmokit.inference.numpy_backend`, `elmokit.weights.onnx_file` and
+inference and training), `elmokit.training.fused.lstm_torch` (training without a compiler),
+`elmokit.inference.numpy_backend`, `elmokit.weights.onnx_file` and
 ``web/page/static/engine/bilm.js``.
 """
 

@@ -22,7 +22,7 @@ from elmokit.files.json_files import jsonable
 if TYPE_CHECKING:
     from rich.progress import Task
 
-    from elmokit.files.text_reader import ReadReport
+    from elmokit.corpus.text_shards import Preparation
     from elmokit.training.pretraining.run import RunOptions, TrainingEvent
 
 
@@ -281,9 +281,9 @@ def watch_training(description: str, options: "RunOptions") -> "Iterator[RunOpti
     """Yield the options with a progress bar: words prepared, then tokens/s, loss and perplexity."""
     held_out = ""
 
-    def on_preparation(report: "ReadReport") -> None:
-        status = f"{counted(report.sentences, 'sentence')}, {counted(report.words, 'word')}"
-        update(report.words, total=None, status=status, description="tokenizing")
+    def on_preparation(event: "Preparation") -> None:
+        status = f"{counted(event.sentences, 'sentence')}, {counted(event.words, 'word')}"
+        update(event.words, total=None, status=status, description="tokenizing")
 
     def on_validation(done: int, total: int) -> None:
         status = f"{total:,} held-out sentences"

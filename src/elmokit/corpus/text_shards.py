@@ -64,8 +64,15 @@ class TextConfig:
         )
 
 
-OnPreparation = Callable[[ReadReport], object]
-"""Takes what has been read so far."""
+@dataclass(frozen=True)
+class Preparation:
+    """Progress in splitting a text."""
+
+    sentences: int
+    words: int
+
+
+OnPreparation = Callable[[Preparation], object]
 
 
 @runtime_checkable
@@ -159,12 +166,12 @@ class TextShards:
         )  # fmt: skip
 
     def _reported(self, sentences: Iterator[list[str]], report: ReadReport) -> Iterator[list[str]]:
+        on_preparation, number = self.on_preparation or (lambda _: None), 0
         for number, sentence in enumerate(sentences, start=1):
-            if self.on_preparation is not None and number % SENTENCES_AN_EVENT == 0:
-                self.on_preparation(report)
+            if number % SENTENCES_AN_EVENT == 0:
+                on_preparation(Preparation(number, report.words))
             yield sentence
-        if self.on_preparation is not None:
-            self.on_preparation(report)
+        on_preparation(Preparation(number, report.words))
 
     def _replayed(self) -> Iterator[list[str]]:
         return read_sentences(

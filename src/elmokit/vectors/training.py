@@ -176,7 +176,7 @@ def corpus_shards(
         wanted = tokenizer_for_model(config.tokenizer, tokenizer)
         normalization = config.bilm.char_vocab.normalization
     text_shards = TextShards(
-        TextConfig(tokenizer=wanted), normalization, lambda read: on_words(read.words)
+        TextConfig(tokenizer=wanted), normalization, lambda progress: on_words(progress.words)
     )
     sources = find_text(corpus)
     if sources.shards is None:

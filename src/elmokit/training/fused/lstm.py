@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 from elmokit.bilm.bilm import BiLM, Direction, DirectionState
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig, LSTMWeights
 from elmokit.kernels.training import TrainingKernels, fp32_empty, kernels_for
+from elmokit.training.fused.lstm_torch import Gradients, TorchRecurrence
 
 
 def run_direction_fused(
@@ -44,21 +45,25 @@ def run_direction_fused(
 
 
 def run_fused(layer: LSTMP, x: Tensor, state: DirectionState) -> tuple[Tensor, DirectionState]:
-    """Return ``layer(x, state)``, through kernels if there are any for it.
+    """Return ``layer(x, state)``; under autocast without kernels the layer itself is called.
 
     Shape: x (B, T, X), state ((B, D), (B, H)) -> outputs (B, T, D), state.
     """
     available, config = kernels_for(layer.input_weight), layer.config
     # the loops of the kernels have no remainders
-    if (
-        available is None
-        or config.cell_dim % available[0].vector_length
-        or config.projection_dim % 2
-    ):
+    has_whole_vectors = (
+        available is not None
+        and config.cell_dim % available[0].vector_length == 0
+        and config.projection_dim % 2 == 0
+    )
+    if not has_whole_vectors and torch.is_autocast_enabled(x.device.type):
         return layer(x, state)
     inputs = (config, x.transpose(0, 1), *state, *layer.weights())
     with torch.autocast("cpu", enabled=False):
-        outputs, hidden, cell = KernelRecurrence.apply(*available, *inputs)
+        if available is not None and has_whole_vectors:
+            outputs, hidden, cell = KernelRecurrence.apply(*available, *inputs)
+        else:
+            outputs, hidden, cell = TorchRecurrence.apply(*inputs)
     return outputs.transpose(0, 1), (hidden, cell)
 
 
@@ -93,7 +98,7 @@ class KernelRecurrence(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_outputs: Tensor, *grad_state: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx: Any, grad_outputs: Tensor, *grad_state: Tensor) -> Gradients:  # pyright: ignore[reportIncompatibleMethodOverride]
         hiddens, cells, flat, gates, inners, typed, *weights = ctx.saved_tensors
         own, kernels, dtype = LSTMWeights(*weights), ctx.kernels, gates.dtype
         (num_steps, num_rows, _), dim = inners.shape, hiddens.shape[2]

@@ -12,6 +12,7 @@ from elmokit.kernels import training
 from elmokit.kernels.training import kernels_for
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.training.fused import char_cnn as fused_cnn
+from elmokit.training.fused import lstm as fused_lstm
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused
 from elmokit.training.fused.softmax import ROWS_TOGETHER, training_nlls
@@ -95,14 +96,14 @@ def char_cnn(config, copies, *, is_fused):
     return with_gradients([out], list(encoder.parameters()))
 
 
-def recurrence(config, rows, *, is_fused):
-    layer, generator = LSTMP(INPUT, config), seeded(9)
+def recurrence(config, rows, *, is_fused, dtype=torch.float32):
+    layer, generator = LSTMP(INPUT, config).to(dtype), seeded(9)
     with torch.no_grad():
         for index, parameter in enumerate(layer.parameters()):
             parameter.normal_(std=0.2, generator=seeded(index))
     shapes = (rows, 5, INPUT), (rows, config.projection_dim), (rows, config.cell_dim)
     x, hidden, cell = (
-        (scale * torch.randn(*shape, generator=generator)).requires_grad_()
+        (scale * torch.randn(*shape, generator=generator, dtype=dtype)).requires_grad_()
         for scale, shape in zip((1.0, 0.2, 0.4), shapes, strict=True)
     )
     run = partial(run_fused, layer) if is_fused else layer
@@ -141,7 +142,7 @@ PARTS = {
 }  # fmt: skip
 TOLERANCES = {
     "char CNN": (2e-5, CharTokenEncoder, "forward"),
-    "recurrence": (5e-6, LSTMP, "forward"),
+    "recurrence": (5e-6, fused_lstm, "TorchRecurrence"),
     "sampled softmax": (1e-5, SampledSoftmax, "sampled_nll"),
 }
 """The largest error of a part, and what else would compute the same."""
@@ -160,6 +161,16 @@ def test_values_and_gradients_equal_the_plain_module(with_kernels, part, monkeyp
     expected = PARTS[part](is_fused=False)
     monkeypatch.delattr(*not_run)
     assert largest_error(PARTS[part](is_fused=True), expected) < tolerance
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_in_pytorch_a_recurrence_equals_the_plain_layer(name, monkeypatch):
+    monkeypatch.delattr(fused_lstm, "KernelRecurrence")
+    ours, expected = (
+        recurrence(CELLS[name], 7, is_fused=is_fused, dtype=torch.float64)
+        for is_fused in (True, False)
+    )
+    assert largest_error(ours, expected) < 1e-12
 
 
 HALF_WIDTH = {"char CNN, usual, 1": 0.15, "sampled softmax, 77 of 5": 0.02}
