@@ -10,7 +10,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any
 
-from elmokit.cli.commands import pretrain as pretraining
+from elmokit.cli.commands.finetune import finetune as finetune_command
+from elmokit.cli.commands.pretrain import pretrain as pretrain_command
 from elmokit.cli.commands.train import train as train_command
 from elmokit.cli.options import as_settings
 from elmokit.errors import InputError
@@ -62,7 +63,7 @@ def pretrain(
         Stopped: after Ctrl-C and a checkpoint, from which ``resume`` goes on.
     """
     with _files(output, corpus, valid) as (texts, held_out):
-        pretraining.pretrain(
+        pretrain_command(
             texts, output=Path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
             epochs=epochs, tokens=tokens, valid=held_out,
             vocab=None if vocab is None else Path(vocab),
@@ -91,7 +92,7 @@ def finetune(
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
     with _files(output, corpus, valid) as (texts, held_out):
-        pretraining.finetune(
+        finetune_command(
             str(model), texts, output=Path(output), minutes=minutes, epochs=epochs, tokens=tokens,
             valid=held_out, set_=as_settings(settings or {}), resume=resume, device=device,
             workers=workers,

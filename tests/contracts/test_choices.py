@@ -47,7 +47,6 @@ REFUSED = [
     (TaskTrain, "label_share", 0.0), (TaskTrain, "label_share", 1.5), (TaskTrain, "seed", 2**32),
     (partial(TaskRunConfig, task="ner"), "units", "letters"),
     (InputSettings, "embeddings", "emlo"), (InputSettings, "positions", "middle"),
-    (TrainConfig, "batch_growth", ((0.5, 4),)), (TrainConfig, "batch_growth", ((1.0, 800),)),
     (LSTMConfig, "num_layers", 10**9), (LSTMConfig, "projection_dim", 5000),
     (LSTMConfig, "cell_clip", NAN), (LSTMConfig, "projection_clip", -1.0),
     (CharCNNConfig, "filters", ()), (CharCNNConfig, "filters", ((0, 4),)),

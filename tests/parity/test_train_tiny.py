@@ -14,7 +14,7 @@ from elmokit.corpus.shards import write_shards
 from elmokit.corpus.stream import WindowStream
 from elmokit.training.loop import StepResult, train
 from elmokit.training.optimizers import OptimizerConfig
-from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.loss import BiLMLoss, WindowTensors
 from elmokit.training.schedules import Budget, ScheduleConfig
 from elmokit.weights.model_dir import read_bilm_tf
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from elmokit.bilm.char_cnn import CharTokenEncoder, WordTokenEncoder
 from elmokit.bilm.config import BiLMConfig, Direction, LSTMConfig
@@ -76,11 +75,6 @@ class BiLMState:
         """Return a copy with ``rows`` reset to zero."""
         zeros = rows.view(1, 1, -1, 1)
         return BiLMState(self.hidden.masked_fill(zeros, 0), self.cell.masked_fill(zeros, 0))
-
-    def with_more_rows(self, num_rows: int) -> "BiLMState":
-        """Return the state padded with zero rows to ``num_rows``."""
-        padding = (0, 0, 0, num_rows - self.num_rows)
-        return BiLMState(functional.pad(self.hidden, padding), functional.pad(self.cell, padding))
 
 
 @dataclass(frozen=True)

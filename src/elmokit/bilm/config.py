@@ -82,14 +82,11 @@ class SoftmaxConfig:
     """``sampled`` becomes ``full`` if the vocabulary is at most twice the sample."""
     num_samples: int = 8192
     """K, negative words drawn for each direction and step."""
-    full_share: float = 0.0
-    """Sampled: last share of the training budget in which all words are candidates, so that rare
-    words are scored as in evaluation. Updates then take longer."""
     cutoffs: tuple[int, ...] = ()
     """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, num_samples=(1, 2**31 - 2), full_share=(0.0, 1.0))
+        check_ranges(self, num_samples=(1, 2**31 - 2))
         check_choices(self)
         is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
         if len(self.cutoffs) > 100 or not is_increasing or min(self.cutoffs, default=1) < 1:

@@ -41,10 +41,10 @@ COMMANDS = (
 )  # fmt: skip
 """In pipeline order."""
 _MODULES = {
-    "tokenize": "trace", "finetune": "pretrain", "perplexity": "surprisal",
+    "tokenize": "trace", "perplexity": "surprisal",
     "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
     "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
-    "plot": "pretrain", "track": "pretrain", "bench": "embed", "cache": "info",
+    "track": "plot", "bench": "embed", "cache": "info",
 }  # fmt: skip
 """The modules of commands that stand beside another one."""
 _TEXT_OPTIONS = ("--text", "-t", "--sentence")

@@ -1,4 +1,4 @@
 """Text files to sentences, shards on disk and training windows, in bounded memory without torch.
 
-files  --readers-->  sentences  --shards-->  shard directory  --stream-->  windows
+files  --readers-->  sentences  --text_shards-->  shard directory  --stream-->  windows
 """

@@ -4,8 +4,6 @@ The text is streamed once; a resumed run does not need it.
 """
 
 import logging
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -27,7 +25,7 @@ from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers
 from elmokit.text.spelling import SpellingModel
-from elmokit.text.vocab_doctor import MIN_KNOWN, unfit
+from elmokit.text.vocab_doctor import check_fit, warn_of_unsplit_korean
 from elmokit.text.word_counter import WordCounter
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 
@@ -38,8 +36,6 @@ WARM_SENTENCES = 100
 MAX_COUNTED = 100_000
 MAX_SPELLED = 300_000
 """Words outside the vocabulary from which their spelling is learned."""
-MAX_SAMPLE = 5000
-_HANGUL = re.compile("[가-힣]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,15 +144,11 @@ def prepare_text(
         )
     if sources.valid:
         held_out, _ = text_shards.without_replay().make(sources.valid, valid_dir)
-    if fixed_vocab is None:
-        fixed_vocab = _count_words(shards, vocab)
-    else:
-        _check_fit(shards, fixed_vocab)
-    fixed_vocab.write(run_dir / VOCAB)
-    spelling = learn_spelling(shards, fixed_vocab)
+    words = _vocabulary(shards, vocab, fixed_vocab)
+    words.write(run_dir / VOCAB)
+    spelling = _spelling(shards, words)
     spelling.write(run_dir / SPELLING)
-    _check_language(shards, fixed_vocab)
-    return PreparedText(shards, WordVocab.read(run_dir / VOCAB), held_out, spelling)
+    return PreparedText(shards, words, held_out, spelling)
 
 
 def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
@@ -179,7 +171,28 @@ def open_text(corpus: Sequence[Path], run_dir: Path) -> PreparedText:
     return PreparedText(shards, vocab, valid, spelling)
 
 
-def learn_spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
+def _vocabulary(shards: ShardSet, config: VocabConfig, fixed_vocab: WordVocab | None) -> WordVocab:
+    """Return the frequent words of the text, or the fixed vocabulary if it fits the text."""
+    with WordCounter(max_distinct=MAX_COUNTED) as counter:
+        for shard in shards:
+            counter.add_counts(shard.words, shard.counts())
+        if fixed_vocab is None:
+            frequent = counter.most_common(max_size=config.max_size, min_count=config.min_count)
+            if not frequent:
+                raise FormatError(
+                    f"No word occurs at least {config.min_count} times in this corpus "
+                    "(vocab.min_count)."
+                )
+            vocab = WordVocab.build(frequent)
+        else:
+            check_fit(fixed_vocab, counter)
+            vocab = fixed_vocab
+    if shards.tokenizer is not None and shards.tokenizer.name == "simple":
+        warn_of_unsplit_korean(vocab)
+    return vocab
+
+
+def _spelling(shards: ShardSet, vocab: WordVocab) -> SpellingModel:
     """Learn how words outside the vocabulary are spelled, from shards all over the text."""
     words: dict[str, None] = {}
     for index in np.random.default_rng(0).permutation(len(shards)).tolist():
@@ -216,48 +229,3 @@ def _changed_file(
 
 def is_finished(corpus: Sequence[Path]) -> bool:
     return len(corpus) == 1 and (corpus[0] / MANIFEST_NAME).exists()
-
-
-def _check_language(shards: ShardSet, vocab: WordVocab) -> None:
-    """Warn if Korean was split at spaces alone."""
-    words = vocab.words[:MAX_SAMPLE]
-    num_korean = sum(_HANGUL.search(word) is not None for word in words)
-    is_simple = shards.tokenizer is not None and shards.tokenizer.name == "simple"
-    if is_simple and 2 * num_korean > len(words):
-        log.warning(
-            "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
-            "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
-            "morphemes"
-        )
-
-
-def _check_fit(shards: ShardSet, vocab: WordVocab) -> None:
-    """Refuse a vocabulary without the words of the text; nothing but ``<UNK>`` would be learned."""
-    unknown: Counter[str] = Counter()
-    num_known = 0
-    for shard in map(shards.load, range(len(shards))):
-        counts = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
-        for word, count in zip(shard.words, counts, strict=True):
-            if word in vocab:
-                num_known += count
-            else:
-                unknown[word] += count
-        if num_known >= MIN_KNOWN * (num_known + unknown.total()):
-            return  # the other shards of so much text would only take time
-    share = unknown.total() / (num_known + unknown.total())
-    problem = unfit(share, unknown.most_common(3), vocab.words)
-    raise FormatError(
-        f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
-    )
-
-
-def _count_words(shards: ShardSet, config: VocabConfig) -> WordVocab:
-    with WordCounter(max_distinct=MAX_COUNTED) as counter:
-        for shard in map(shards.load, range(len(shards))):
-            counter.add_counts(shard.words, np.bincount(shard.tokens).tolist())
-        counts = counter.most_common(max_size=config.max_size, min_count=config.min_count)
-    if not counts:
-        raise FormatError(
-            f"No word occurs at least {config.min_count} times in this corpus (vocab.min_count)."
-        )
-    return WordVocab.build(counts)

@@ -50,6 +50,10 @@ class Shard:
     def num_words(self) -> int:
         return len(self.tokens)
 
+    def counts(self) -> list[int]:
+        """Return how often each of ``words`` occurs."""
+        return np.bincount(self.tokens, minlength=len(self.words)).tolist()
+
     def sentence(self, index: int) -> list[str]:
         tokens = self.tokens[self.offsets[index] : self.offsets[index + 1]]
         return [self.words[token] for token in tokens.tolist()]
@@ -190,6 +194,9 @@ class ShardSet:
     def __len__(self) -> int:
         return len(self.entries)
 
+    def __iter__(self) -> Iterator[Shard]:
+        return map(self.load, range(len(self)))
+
     @property
     def tokenizer(self) -> TokenizerConfig | None:
         stored = self.metadata.get("tokenizer")
@@ -220,8 +227,8 @@ class ShardSet:
         return _decode_shard(path.read_bytes(), path=path)
 
     def sentences(self) -> Iterator[list[str]]:
-        for index in range(len(self)):
-            yield from self.load(index).sentences()
+        for shard in self:
+            yield from shard.sentences()
 
 
 def write_shards(

@@ -1,16 +1,14 @@
-"""The stream of training windows over a shard set, with its resume state; reading ahead.
+"""The stream of training windows over a shard set, with its resume state.
 
 Every rank packs the same global window and keeps its own rows, so that all ranks together see the
 window of a single process. A stream made from a window's state continues as if it had never
 stopped.
 """
 
-import threading
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -116,75 +114,3 @@ class WindowStream:
                 "the stream state comes from other data or settings: "
                 f"{'; '.join(map(str, differences))}."
             )
-
-
-def with_more_rows(state: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
-    """Return a state from which a stream continues with more rows, added at the end."""
-    rows = state["rows"]
-    return {
-        **state,
-        "fingerprint": {**state["fingerprint"], "batch_size": batch_size},
-        "rows": [*rows, *[None] * (batch_size - len(rows))],
-    }
-
-
-T = TypeVar("T")
-CLOSE_SECONDS = 1.0
-"""Longest wait for the thread to end."""
-
-
-def read_ahead(
-    items: Iterable[T], *, limit: int, weigh: Callable[[T], int] = lambda item: 1
-) -> Generator[T, None, None]:
-    """Yield items that a thread prepares ahead, in order.
-
-    Errors of the thread are raised after the items before them. The thread starts with the first
-    request and ends when the iterator is exhausted or closed. ``limit`` is the largest total weight
-    of waiting items; a single item may exceed it.
-    """
-    changed, ready = threading.Condition(), deque[T]()
-    weight, is_closed, is_finished = 0, False, False
-    error: BaseException | None = None
-
-    def prepare() -> None:
-        nonlocal weight, is_finished, error
-        try:
-            iterator: Any = iter(items)
-            for item in iterator:
-                with changed:
-                    changed.wait_for(
-                        lambda: is_closed or not ready or weight + weigh(item) <= limit  # noqa: B023
-                    )
-                    ready.append(item)
-                    weight += weigh(item)
-                    changed.notify_all()
-                if is_closed:
-                    break
-            getattr(iterator, "close", lambda: None)()
-        except BaseException as raised:  # raised again by the consumer
-            error = raised
-        with changed:
-            is_finished = True
-            changed.notify_all()
-
-    thread = threading.Thread(target=prepare, daemon=True)
-    thread.start()
-    try:
-        while True:
-            with changed:
-                changed.wait_for(lambda: ready or is_finished)
-                if not ready:
-                    break
-                item = ready.popleft()
-                weight -= weigh(item)
-                changed.notify_all()
-            yield item
-        if error is not None:
-            raise error
-    finally:
-        # a consumer that stops early must not leave the thread waiting for room; a thread that
-        # hangs in its source is abandoned
-        with changed:
-            is_closed = True
-            changed.notify_all()
-        thread.join(CLOSE_SECONDS)

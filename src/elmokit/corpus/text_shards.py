@@ -1,13 +1,16 @@
-"""Shards of text files, written in one streamed pass."""
+"""Shards of text files, written in one streamed pass that holds some sentences out."""
 
 import dataclasses
+import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError, InputError, check_ranges, counted
@@ -26,6 +29,7 @@ log = logging.getLogger(__name__)
 
 NUM_HELD_OUT = "num_held_out"
 SENTENCES_AN_EVENT = 500
+_BLOCK_SENTENCES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +219,45 @@ class TextShards:
             "sources": list(sources),
             "reader": None if self.reader is None else self.reader.name,
         }
+
+
+def hold_out(
+    sentences: Iterable[list[str]],
+    *,
+    max_sentences: int,
+    max_words: int,
+    share: float = 0.02,
+) -> Generator[list[str], None, list[list[str]]]:
+    """Yield the training sentences, and return a small part that is spread evenly over the corpus.
+
+    Each block of neighboring sentences draws a random number; the blocks with the smallest numbers
+    are held out, up to the limits: at least one block of two, at most ``max_sentences`` (rounded up
+    to a block) and ``max_words``. Blocks that others displace are trained on after all, late and
+    out of corpus order. The same corpus gives the same split.
+    """
+    held: list[tuple[float, int, list[list[str]]]] = []  # heap: largest number first
+    num_words, index = 0, -1
+    draw, iterator = random.Random(0).random, iter(sentences)
+    # The blocks with the smallest random numbers are a uniform sample whatever the length of the
+    # corpus, which is not known before its end.
+    for index, block in enumerate(iter(lambda: list(islice(iterator, _BLOCK_SENTENCES)), [])):
+        number = draw()
+        if held and number >= max(share, -held[0][0]):
+            yield from block
+            continue
+        heapq.heappush(held, (-number, index, block))
+        num_words += sum(map(len, block))
+        while len(held) > 1 and (
+            -held[0][0] >= share
+            or (len(held) - 1) * _BLOCK_SENTENCES >= max_sentences
+            or num_words > max_words
+        ):
+            _, _, displaced = heapq.heappop(held)
+            num_words -= sum(map(len, displaced))
+            yield from displaced
+    if index == 0:  # nothing would be left to train on
+        yield from held.pop()[2]
+    return [sentence for _, _, block in sorted(held, key=itemgetter(1)) for sentence in block]
 
 
 def interleaved(

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.stream import read_ahead
+from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.sentences import Pooling

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from elmokit.config import from_dict, to_dict
+from elmokit.config import from_dict, known_part, to_dict
 from elmokit.errors import ConfigError
 
 log = logging.getLogger(__name__)
@@ -87,11 +87,13 @@ class Identity:
         """Compare with what `record` returned when the job began; log what may differ.
 
         Inputs and settings that are newer than the record are not compared, or have their
-        defaults. `ConfigError` for the differences that the job cannot be resumed with.
+        defaults; settings that there are no longer are not compared. `ConfigError` for the
+        differences that the job cannot be resumed with.
         """
         was, now = record["config"], self.record()["config"]
         if not isinstance(self.settings, Mapping):
-            was = to_dict(from_dict(type(self.settings), was, source=str(source)))
+            kind = type(self.settings)
+            was = to_dict(from_dict(kind, known_part(kind, was), source=str(source)))
         names = list(fixed_names(self.settings))
         refused = []
         for change in sorted(changes(was, now), key=lambda change: change.key):

@@ -47,10 +47,6 @@ class MetricsLog:
         with atomic_file(self.path) as temp_path:
             temp_path.write_bytes(content)
 
-    def begin(self) -> None:
-        """Show that the job goes on, before its first row."""
-        self.path.touch()
-
     def write(self, row: Mapping[str, Any]) -> None:
         """Append one row; it must have ``step``. What is not finite is null."""
         with named(self.path), self.path.open("a", encoding="utf-8") as file:
@@ -285,8 +281,7 @@ def command_of(directory: Path) -> str | None:
     """Return the command whose job is in a directory; None if none is, or it does not say."""
     mark = directory / MARK
     if is_begun(directory):
-        record = _read_record(directory)
-        return record.get("command")
+        return _read_record(directory).get("command")
     return (mark.read_text(encoding="utf-8") or None) if mark.is_file() else None
 
 

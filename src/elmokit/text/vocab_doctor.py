@@ -5,18 +5,22 @@ not sorted by frequency (which the sampled softmax assumes).
 """
 
 import heapq
+import logging
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 
 import numpy as np
 
-from elmokit.errors import counted, shown
+from elmokit.errors import FormatError, counted, shown
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_counter import WordCounter
-from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, read_all_lines
+from elmokit.text.word_vocab import NUM_LINES_MARKER, SPECIAL_WORDS, WordVocab, read_all_lines
+
+log = logging.getLogger(__name__)
 
 MIN_KNOWN = 0.3
 """Share of the words below which a vocabulary cannot be that of a text: a hundred frequent words
@@ -24,6 +28,8 @@ make up half of any text in their language and spelling."""
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
 _NUM_EXAMPLES = 10
+_MAX_SAMPLE = 5000  # words that show the language of a text
+_HANGUL = re.compile("[가-힣]")
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def check_vocab(
     fit = None if sentences is None else _fit(ordinary, sentences, char_vocab)
     if fit is not None:
         if fit.coverage < MIN_KNOWN:
-            errors.append(unfit(1 - fit.coverage, fit.frequent_unknown, lines_of_word))
+            errors.append(_unfit(1 - fit.coverage, fit.frequent_unknown, lines_of_word))
         is_ranked = len(ordinary) - fit.num_unseen >= _MIN_RANKED_WORDS
         if is_ranked and fit.rank_correlation < _MIN_RANK_CORRELATION:
             warnings.append(
@@ -123,9 +129,7 @@ def _fit(words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharV
             num_truncated += count * char_vocab.is_truncated(word)
             if word in counts:
                 counts[word] = count
-        # the counts may be on disk, so only the most frequent words are held
-        unknown = (pair for pair in counter.totals() if pair[0] not in counts)
-        frequent_unknown = heapq.nlargest(_NUM_EXAMPLES, unknown, key=itemgetter(1))
+        frequent_unknown = _frequent_unknown(counter, counts)
     by_line = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return CorpusFit(
         num_sentences=num_sentences, num_words=num_words,
@@ -136,7 +140,35 @@ def _fit(words: list[str], sentences: Iterable[Sequence[str]], char_vocab: CharV
     )  # fmt: skip
 
 
-def unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
+def _frequent_unknown(counter: WordCounter, known: Container[str]) -> list[tuple[str, int]]:
+    """Return the most frequent words that are not known; the counts may be on disk."""
+    unknown = (pair for pair in counter.totals() if pair[0] not in known)
+    return heapq.nlargest(_NUM_EXAMPLES, unknown, key=itemgetter(1))
+
+
+def check_fit(vocab: WordVocab, counter: WordCounter) -> None:
+    """Refuse a vocabulary without the words of a text; nothing but ``<UNK>`` would be learned."""
+    num_known = sum(count for word, count in counter.totals() if word in vocab)
+    if num_known < MIN_KNOWN * counter.num_words:
+        share = 1 - num_known / counter.num_words
+        problem = _unfit(share, _frequent_unknown(counter, vocab), vocab.words)
+        raise FormatError(
+            f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
+        )
+
+
+def warn_of_unsplit_korean(vocab: WordVocab) -> None:
+    """Warn if most words, which the tokenizer `simple` made, are Korean."""
+    words = vocab.words[:_MAX_SAMPLE]
+    if 2 * sum(_HANGUL.search(word) is not None for word in words) > len(words):
+        log.warning(
+            "most words of this text are Korean, and the tokenizer 'simple' leaves particles and "
+            "endings on them, so many words are rare: --tokenizer korean (extra ko) splits "
+            "morphemes"
+        )
+
+
+def _unfit(share: float, unknown: Iterable[tuple[str, int]], lines: Iterable[str]) -> str:
     frequent = ", ".join(f"{word!r} ({count:,})" for word, count in islice(unknown, 3))
     example = next((shown(line) for line in lines if line not in SPECIAL_WORDS), "none")
     return (

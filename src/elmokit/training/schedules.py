@@ -103,17 +103,9 @@ class Limits:
         return " ".join(f"--{name} {value:.12g}" for name, value in limits) or "train.num_epochs"
 
     def budget(
-        self,
-        *,
-        targets_per_epoch: int,
-        targets_per_step: int,
-        default_epochs: float,
-        steps_grow: bool = False,
+        self, *, targets_per_epoch: int, targets_per_step: int, default_epochs: float
     ) -> Budget:
-        """Return the budget for a corpus; targets, and epochs, are those of one direction.
-
-        ``steps_grow``: later updates have more targets, so epochs are counted in targets.
-        """
+        """Return the budget for a corpus; targets, and epochs, are those of one direction."""
         epochs = self.epochs
         if self.minutes is None and self.tokens is None and epochs is None:
             epochs = default_epochs
@@ -124,8 +116,4 @@ class Limits:
                 f"update of {targets_per_step} (train.batch_size × train.unroll_steps)."
             )
         seconds = None if self.minutes is None else self.minutes * 60
-        tokens = self.tokens
-        if steps_grow and epochs is not None:
-            tokens = min(tokens or math.inf, epochs * targets_per_epoch)
-            tokens, steps = int(tokens), None
-        return Budget(seconds=seconds, tokens=tokens, steps=steps)
+        return Budget(seconds=seconds, tokens=self.tokens, steps=steps)

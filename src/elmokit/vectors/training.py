@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import find_text
 from elmokit.corpus.shards import ShardSet
@@ -199,10 +197,9 @@ class _Sentences:
         self._num_read, self.error = 0, None
         self.num_sentences = shards.num_sentences
         with WordCounter() as counter:
-            for shard in map(shards.load, range(len(shards))):
+            for shard in shards:
                 counts: Counter[str] = Counter()
-                numbers = np.bincount(shard.tokens, minlength=len(shard.words)).tolist()
-                for word, number in zip(shard.words, numbers, strict=True):
+                for word, number in zip(shard.words, shard.counts(), strict=True):
                     for piece in _pieces(word):
                         counts[piece] += number
                 counter.add_counts([*counts], [*counts.values()])

@@ -94,6 +94,8 @@ def read_config(directory: Path) -> ModelDirConfig:
             f"{path}: another program's model: `model_type` is {data.get('model_type')!r}, not "
             f"{MODEL_TYPE!r}."
         )
+    if isinstance(softmax := data.get("softmax"), dict):
+        softmax.pop("full_share", None)  # of older versions: a setting of training alone
     with adding_version_hint(data.get("elmokit_version", "")):
         return from_dict(ModelDirConfig, data, source=str(path))
 

@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
+from elmokit.corpus.text_shards import hold_out
 from elmokit.errors import FormatError
 
 LINES = ["The bank opened .", "강가의 은행 .", "Last line"]

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.shards import write_shards
-from elmokit.corpus.stream import WindowStream, read_ahead
+from elmokit.corpus.stream import WindowStream
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
 

@@ -5,7 +5,6 @@ gather their rows of the weights together, so there is one vocabulary-sized grad
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -82,53 +81,32 @@ class _Gather(torch.autograd.Function):
         return None, weight, bias.squeeze(1), None
 
 
-@dataclass
-class SoftmaxRows:
-    """Softmax of rows of hidden (X, D) over candidates with weight (K, D), both of one type.
-
-    `probs` fills its rows of ``losses`` (nats) and ``target_probs``, both fp32 (X,).
-    """
-
-    kernels: TrainingKernels
-    hidden: Tensor
-    weight: Tensor
-    bias: Tensor
-    """(K,), fp32 like the target logits."""
-    target_logits: Tensor
-    hits: Tensor
-    """(X,): the candidate that is the row's own target, or -1."""
-
-    def __post_init__(self) -> None:
-        num_rows = len(self.hidden)
-        self.losses, self.target_probs = fp32_empty(num_rows), fp32_empty(num_rows)
-        self._buffers = fp32_empty(torch.get_num_threads() * len(self.weight))
-
-    def probs(self, part: slice, *, out: Tensor) -> Tensor:
-        """Return the probabilities of some rows, written to ``out`` (rows, K)."""
-        logits = torch.mm(self.hidden[part], self.weight.t(), out=out)
-        self.kernels.call(
-            "softmax", type=self.kernels.types[out.dtype], num_rows=len(logits),
-            num_candidates=len(self.weight), logits=logits, bias=self.bias,
-            target_logits=self.target_logits[part], hits=self.hits[part],
-            losses=self.losses[part], target_probs=self.target_probs[part], buffers=self._buffers,
-        )  # fmt: skip
-        return logits
-
-
 class _SampledLoss(torch.autograd.Function):
-    """hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,) -> nats (X,)."""
+    """hidden (X, D), weight (K, D), bias (K,), target logits (X,), hits (X,) -> nats (X,).
+
+    ``hits`` tells which candidate is the row's own target, or -1.
+    """
 
     @staticmethod
     def forward(ctx: Any, kernels: TrainingKernels, dtype: torch.dtype, *tensors: Tensor) -> Tensor:
         hidden, weight, bias, target_logits, hits = tensors
-        rows = SoftmaxRows(kernels, hidden.to(dtype), weight.to(dtype), bias, target_logits, hits)
-        probs = torch.empty(len(hidden), len(weight), dtype=dtype, device="cpu")
-        for start in range(0, len(hidden), ROWS_TOGETHER):
+        hidden, weight = hidden.to(dtype), weight.to(dtype)
+        num_rows, num_candidates = len(hidden), len(weight)
+        losses, target_probs = fp32_empty(num_rows), fp32_empty(num_rows)
+        buffers = fp32_empty(torch.get_num_threads() * num_candidates)
+        probs = torch.empty(num_rows, num_candidates, dtype=dtype, device="cpu")
+        for start in range(0, num_rows, ROWS_TOGETHER):
             part = slice(start, start + ROWS_TOGETHER)
-            rows.probs(part, out=probs[part])
+            logits = torch.mm(hidden[part], weight.t(), out=probs[part])  # become probabilities
+            kernels.call(
+                "softmax", type=kernels.types[dtype], num_rows=len(logits),
+                num_candidates=num_candidates, logits=logits, bias=bias,
+                target_logits=target_logits[part], hits=hits[part],
+                losses=losses[part], target_probs=target_probs[part], buffers=buffers,
+            )  # fmt: skip
         ctx.kernels = kernels
-        ctx.save_for_backward(rows.hidden, rows.weight, probs, rows.target_probs)
-        return rows.losses
+        ctx.save_for_backward(hidden, weight, probs, target_probs)
+        return losses
 
     @staticmethod
     @once_differentiable

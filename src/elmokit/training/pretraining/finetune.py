@@ -15,7 +15,7 @@ import torch
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.shards import ShardSet
-from elmokit.errors import ConfigError, InputError, as_input_error, check_ranges
+from elmokit.errors import InputError, as_input_error, check_ranges, refuse
 from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.json_files import jsonable, read_json, write_json
@@ -122,26 +122,28 @@ def _check_can_be_finetuned(
     *, count_vocab: bool,
 ) -> None:  # fmt: skip
     """Refuse a model that cannot be trained further, and settings that it decides."""
-    if base.config.lexicon is not None:
-        raise InputError(f"{base_dir} has a `lexicon`: only models of bytes are fine-tuned.")
-    if base.word_vocab is None and vocab is None and not count_vocab:
-        raise InputError(
-            f"{base_dir} has no vocab.txt. Give a vocabulary (--vocab FILE), or count one from the "
-            "corpus (--vocab corpus); its softmax is then trained first."
-        )
     keeps_vocab = not count_vocab and vocab in (None, base.word_vocab)
-    if base.config.char_cnn is None and not keeps_vocab:
-        raise ConfigError("A word-input model reads its vocabulary, too: leave out --vocab.")
     keeps_softmax = isinstance(base.softmax, FullSoftmax) or (
         base.softmax is not None and keeps_vocab
     )
-    if config.softmax != SoftmaxConfig() and keeps_softmax:
-        raise ConfigError("`softmax` is set, but the model has its own: leave the settings out.")
-    if config.text.tokenizer.name not in (AUTO, base.tokenizer.name):
-        raise ConfigError(
-            f"`text.tokenizer.name` is {config.text.tokenizer.name!r}, but the model's own is "
-            f"{base.tokenizer.name!r}: leave the setting out."
-        )
+    tokenizer = config.text.tokenizer.name
+    refuse({
+        f"{base_dir} has a `lexicon`: only models of bytes are fine-tuned.": (
+            base.config.lexicon is not None
+        ),
+        f"{base_dir} has no vocab.txt. Give a vocabulary (--vocab FILE), or count one from the "
+        "corpus (--vocab corpus); its softmax is then trained first.": (
+            base.word_vocab is None and vocab is None and not count_vocab
+        ),
+        "A word-input model reads its vocabulary, too: leave out --vocab.": (
+            base.config.char_cnn is None and not keeps_vocab
+        ),
+        "`softmax` is set, but the model has its own: leave the settings out.": (
+            keeps_softmax and config.softmax != SoftmaxConfig()
+        ),
+        f"`text.tokenizer.name` is {tokenizer!r}, but the model's own is {base.tokenizer.name!r}: "
+        "leave the setting out.": tokenizer not in (AUTO, base.tokenizer.name),
+    })  # fmt: skip
 
 
 def _metadata(base: PretrainedBiLM, name: str, base_hash: str) -> dict[str, Any]:

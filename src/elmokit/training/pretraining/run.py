@@ -29,11 +29,11 @@ from elmokit.jobs.job import (
 )
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.training.checkpoints import load_checkpoint, restoring
+from elmokit.training.cpu_settings import kept_memory, quick_matmul
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.pretraining.start import RunOptions, Start, TrainingEvent, start_run
 from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import Validation
-from elmokit.training.processor import kept_memory, quick_matmul
 from elmokit.training.schedules import Limits, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
 
@@ -121,7 +121,6 @@ class TrainingRun:
             targets_per_epoch=start.text.shards.num_targets,
             targets_per_step=config.train.batch_size * config.train.unroll_steps,
             default_epochs=config.train.num_epochs,
-            steps_grow=bool(config.train.batch_growth),
         )
         self.checkpoints = checkpoints_of(start.run_dir)
         checkpoint = load_checkpoint(self.checkpoints)
@@ -145,8 +144,6 @@ class TrainingRun:
         stopped_early = self.validation.is_out_of_patience  # a resumed run may already be
         if is_main:
             self._log = MetricsLog(self.run_dir, resume_step=updates.progress.step)
-            if not stopped_early and self.budget.share(updates.progress) < 1:
-                self._log.begin()
         updates.model.train()
         is_quick = self.config.train.quick_matmul and self.processes.device.type == "cpu"
         wanted, is_alone = self.options.save_on_signals, self.processes.size == 1

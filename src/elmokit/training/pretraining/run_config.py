@@ -4,14 +4,13 @@ Fields that are `FIXED` must stay the same when a run is resumed.
 """
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.packing import Shuffle
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
-from elmokit.errors import SEEDS, ConfigError, check_choices, check_ranges
+from elmokit.errors import SEEDS, check_choices, check_ranges
 from elmokit.jobs.identity import FIXED
 from elmokit.training.optimizers import OptimizerConfig
 from elmokit.training.schedules import ScheduleConfig
@@ -26,9 +25,6 @@ class TrainConfig:
 
     batch_size: int = field(default=64, metadata=FIXED)
     """Rows of text read in parallel, over all processes."""
-    batch_growth: tuple[tuple[float, int], ...] = ()
-    """Larger batches later: (share of the budget spent, rows from then on), both increasing. New
-    rows start with a new sentence and the zero state."""
     unroll_steps: int = field(default=20, metadata=FIXED)
     """Words between two updates; the LSTM state is carried over, gradients are not."""
     zero_state_share: float = 0.0
@@ -67,27 +63,6 @@ class TrainConfig:
         )  # fmt: skip
         if list(self.keep_tokens) != sorted({number for number in self.keep_tokens if number > 0}):
             raise ValueError(f"`keep_tokens` must be above 0 and rising, got {self.keep_tokens}")
-        sizes = [(0.0, self.batch_size), *self.batch_growth]
-        if any(
-            not (share < next_share < 1 and rows < next_rows)
-            for (share, rows), (next_share, next_rows) in pairwise(sizes)
-        ):
-            raise ValueError(
-                "`batch_growth` must be pairs (share of the budget, rows above batch_size), both "
-                f"increasing; got {self.batch_growth}"
-            )
-
-    def rows_at(self, share: float) -> int:
-        grown = [rows for begin, rows in self.batch_growth if begin <= share]
-        return grown[-1] if grown else self.batch_size
-
-    def check_rows(self, num_processes: int) -> None:
-        for rows in (self.batch_size, *(rows for _, rows in self.batch_growth)):
-            if rows % num_processes:
-                raise ConfigError(
-                    f"train.batch_size, train.batch_growth: {num_processes} processes cannot share "
-                    f"{rows} rows evenly."
-                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from elmokit.corpus.preparation import (
     prepare_text,
 )
 from elmokit.corpus.text_shards import OnPreparation, SentenceReader
-from elmokit.errors import InputError
+from elmokit.errors import ConfigError
 from elmokit.evaluation.perplexity import PerplexityReport
 from elmokit.files.json_files import read_json
 from elmokit.files.remote import as_address
@@ -113,39 +113,37 @@ def start_run(
     check_name(run_dir)
     config = _with_precision(config, run_dir, options.device)
     with world(options.device) as processes, ExitStack() as stack:
-        config.train.check_rows(processes.size)
-        if not processes.is_main:
-            processes.barrier()  # rank 0 prepares the text
-            yield Start(config, open_text(corpus, run_dir), run_dir, options, processes)
-            return
-        if general:
-            find_files(list(general))  # must be there at the end, too
-        identity = Identity(config, inputs)
-        job = stack.enter_context(
-            open_job(run_dir, command, identity, resume=options.resume, result_name=CONFIG_NAME)
-        )
-        was_begun = bool(job.record)
-        if not was_begun and not is_finished(corpus):
-            build_tokenizer(tokenizer)  # fails before any text is read
-        sources = find_text(corpus, options.valid, may_be_gone=was_begun, run_dir=run_dir)
-        if was_begun:
-            prepared = open_text(corpus, run_dir)
-            check_same_text(prepared, sources, run_dir)
-        else:
-            job.prepare()
-            prepared = prepare_text(
-                sources, run_dir, text=replace(config.text, tokenizer=tokenizer),
-                vocab=config.vocab, fixed_vocab=fixed_vocab, normalization=normalization,
-                normalization_is_fixed=base is not None, reader=options.reader,
-                workers=options.workers, on_preparation=options.on_preparation,
-            )  # fmt: skip
-        processes.barrier()
-        try:
-            yield Start(config, prepared, run_dir, options, processes, job)
-        except InputError as error:
+        num_rows = config.train.batch_size
+        if num_rows % processes.size:
+            raise ConfigError(
+                f"train.batch_size: {processes.size} processes cannot share {num_rows} rows evenly."
+            )
+        job = text = None
+        if processes.is_main:
+            if general:
+                find_files(list(general))  # must be there at the end, too
+            identity = Identity(config, inputs)
+            job = stack.enter_context(
+                open_job(run_dir, command, identity, resume=options.resume, result_name=CONFIG_NAME)
+            )
             if not job.record:
-                error.add_note(f"What is prepared of the text in {run_dir} is used again.")
-            raise
+                if not is_finished(corpus):
+                    build_tokenizer(tokenizer)  # fails before any text is read
+                sources = find_text(corpus, options.valid, run_dir=run_dir)
+                job.prepare()
+                text = prepare_text(
+                    sources, run_dir, text=replace(config.text, tokenizer=tokenizer),
+                    vocab=config.vocab, fixed_vocab=fixed_vocab, normalization=normalization,
+                    normalization_is_fixed=base is not None, reader=options.reader,
+                    workers=options.workers, on_preparation=options.on_preparation,
+                )  # fmt: skip
+        processes.barrier()  # the others wait for the text
+        if text is None:
+            text = open_text(corpus, run_dir)
+            if job is not None:
+                sources = find_text(corpus, options.valid, may_be_gone=True, run_dir=run_dir)
+                check_same_text(text, sources, run_dir)
+        yield Start(config, text, run_dir, options, processes, job)
 
 
 def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
@@ -157,8 +155,7 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
         precision = (recorded["config"].get("train") or {}).get("precision", "fp32")
     else:
         precision = "bf16" if has_quick_bf16(find_device(device)) else "fp32"
-        how = "faster" if precision == "bf16" else "not faster"
-        log.info("matrix products in %s: bf16 is %s here (train.precision)", precision, how)
+        log.info("matrix products in %s, which is faster here (train.precision)", precision)
     return replace(config, train=replace(config.train, precision=precision))
 
 

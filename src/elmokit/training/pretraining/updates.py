@@ -1,33 +1,24 @@
-"""The updates of a run: its loss, what it reads and changes, how it is saved and restored."""
+"""The updates of a run: what they read and change, how that is saved and restored."""
 
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
-from elmokit.bilm.bilm import BiLM, BiLMState, Direction
-from elmokit.bilm.softmax import SampledSoftmax, Softmax
+from elmokit.bilm.bilm import BiLMState
 from elmokit.config import from_dict
-from elmokit.corpus.packing import WindowBatch
-from elmokit.corpus.stream import WindowStream, read_ahead, with_more_rows
-from elmokit.errors import ConfigError
+from elmokit.corpus.read_ahead import read_ahead
+from elmokit.corpus.stream import WindowStream
 from elmokit.jobs.job import Pieces
 from elmokit.training.checkpoints import Checkpoint, restore_optimizer, restoring, save_checkpoint
-from elmokit.training.fused.char_cnn import encode_tokens
-from elmokit.training.fused.exact_softmax import exact_loss
-from elmokit.training.fused.lstm import run_direction_fused
-from elmokit.training.fused.softmax import training_nlls
-from elmokit.training.loop import StepReport, StepResult, agreed_share, derived_seed, train
+from elmokit.training.loop import StepReport, StepResult, train
 from elmokit.training.optimizers import WeightAverage
+from elmokit.training.pretraining.loss import BiLMLoss, WindowTensors
 from elmokit.training.pretraining.start import Start
 from elmokit.training.schedules import Budget, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
@@ -35,133 +26,6 @@ from elmokit.weights.model_dir import PretrainedBiLM
 log = logging.getLogger(__name__)
 
 BATCHES_AHEAD = 2  # prepared in the background
-
-
-@dataclass(frozen=True)
-class WindowTensors:
-    """A `WindowBatch` on the device, with U rounded up."""
-
-    token_ids: Tensor
-    """Character rows (U, C), or word ids (U,) for word-input models.
-
-    Padded to one of a few U: quick kernels keep megabytes for each matrix shape
-    (`elmokit.training.processor`).
-    """
-    forward_inputs: Tensor
-    backward_inputs: Tensor
-    forward_targets: Tensor
-    backward_targets: Tensor
-    restarts: Tensor | None = None
-
-    @classmethod
-    def from_batch(
-        cls, batch: WindowBatch, *, word_input: bool, device: torch.device
-    ) -> "WindowTensors":
-        token_ids = batch.word_ids if word_input else batch.char_ids
-        num_padding = _rounded_up(len(token_ids)) - len(token_ids)
-        arrays = (
-            np.pad(token_ids, [(0, num_padding), *[(0, 0)] * (token_ids.ndim - 1)]),
-            batch.forward_inputs, batch.backward_inputs,
-            batch.forward_targets, batch.backward_targets,
-        )  # fmt: skip
-        tensors = (torch.from_numpy(array.astype(np.int64, copy=False)) for array in arrays)
-        restarts = None if batch.restarts is None else torch.from_numpy(batch.restarts).to(device)
-        return cls(*(tensor.to(device) for tensor in tensors), restarts=restarts)
-
-    @property
-    def num_targets(self) -> int:
-        return self.forward_targets.numel()
-
-
-def _rounded_up(num_tokens: int) -> int:
-    """Round up to one of eight sizes per power of two."""
-    block = 1 << max(0, (num_tokens - 1).bit_length() - 4)
-    return num_tokens + -num_tokens % block
-
-
-def row_dropout(
-    probability: float, *, seed: int, num_rows: int, first_row: int, device: torch.device
-) -> Callable[[Tensor], Tensor]:
-    """Return a dropout of (B, T, X) tensors, whose successive calls draw different masks.
-
-    Masks are drawn for the ``num_rows`` of the global batch, in which this process begins at
-    ``first_row``: any number of processes drops the same values. ``seed`` must be different for
-    every step and direction.
-    """
-    generator = torch.Generator(device).manual_seed(seed)
-
-    def drop(x: Tensor) -> Tensor:
-        if probability == 0:
-            return x
-        keep = torch.empty(num_rows, *x.shape[1:], device=x.device, dtype=x.dtype)
-        keep.bernoulli_(1 - probability, generator=generator).div_(1 - probability)
-        return x * keep[first_row : first_row + x.shape[0]]
-
-    return drop
-
-
-class BiLMLoss(nn.Module):
-    """The training loss; a module, so that gradients can be averaged over processes.
-
-    ``seed`` and the step determine dropout and candidates. ``num_rows`` counts the global batch, in
-    which this process begins at ``first_row``.
-
-    Source: Peters et al. 2018, section 3.1 (there the sum of both directions, here the mean).
-    """
-
-    def __init__(
-        self,
-        model: BiLM,
-        softmax: Softmax,
-        *,
-        dropout: float,
-        seed: int,
-        num_rows: int,
-        first_row: int = 0,
-    ) -> None:
-        super().__init__()
-        self.model, self.softmax = model, softmax
-        self.dropout, self.seed = dropout, seed
-        self.num_rows, self.first_row = num_rows, first_row
-        self.exact = False
-        """Train a sampled softmax against all words instead of a sample."""
-
-    def forward(
-        self, batch: WindowTensors, state: BiLMState, step: int
-    ) -> tuple[Tensor, Tensor, BiLMState]:
-        """Return forward and backward loss (mean nats per target) and the new, detached state."""
-        if batch.restarts is not None:
-            state = state.zeroed(batch.restarts)
-        tokens = encode_tokens(self.model.token_encoder, batch.token_ids)  # (U, D)
-        hiddens, states = [], []
-        inputs = (batch.forward_inputs, batch.backward_inputs)
-        for index, direction in enumerate(get_args(Direction)):
-            dropout = row_dropout(
-                self.dropout, seed=derived_seed(self.seed, step, index, 0), device=tokens.device,
-                num_rows=self.num_rows, first_row=self.first_row,
-            )  # fmt: skip
-            x = functional.embedding(inputs[index], tokens)  # (B, T, D)
-            top, new_state = run_direction_fused(
-                self.model, direction, x, state=state.direction(direction), dropout=dropout
-            )
-            hiddens.append(dropout(top).flatten(0, 1))  # (B*T, D)
-            states.append(new_state)
-        targets = [batch.forward_targets.flatten(), batch.backward_targets.flatten()]
-        forward_loss, backward_loss = self._losses(hiddens, targets, step)
-        after = BiLMState.from_directions(*states).detach()
-        # autocast computes in bf16; the carried state keeps its dtype
-        after = BiLMState(after.hidden.to(state.hidden), after.cell.to(state.cell))
-        return forward_loss, backward_loss, after
-
-    def _losses(self, hiddens: list[Tensor], word_ids: list[Tensor], step: int) -> list[Tensor]:
-        if self.exact and isinstance(self.softmax, SampledSoftmax):
-            pairs = zip(hiddens, word_ids, strict=True)
-            return [exact_loss(self.softmax, hidden, ids) for hidden, ids in pairs]
-        # drawn on the CPU: the same candidates on every device and in every process
-        seeds = [derived_seed(self.seed, step, index, 1) for index in range(2)]
-        generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        losses = training_nlls(self.softmax, hiddens, word_ids, generators=generators)
-        return [loss.mean() for loss in losses]
 
 
 class Updates:
@@ -184,18 +48,29 @@ class Updates:
         self.config, self.text, self.processes, self.budget = config, start.text, processes, budget
         self.softmax_first_share = softmax_first_share
         self.model = model.to(processes.device)
-        decay, seed, dropout = config.train.ema_decay, config.train.seed, model.config.dropout
+        decay = config.train.ema_decay
         self.average = None if decay is None else WeightAverage(model, decay)
+        # rank k has the k-th part of the rows: checkpoints join the parts in this order
+        num_rows = config.train.batch_size
+        num_own = num_rows // processes.size
+        self.rows = slice(processes.rank * num_own, (processes.rank + 1) * num_own)
         assert model.softmax is not None
-        self.loss = BiLMLoss(model, model.softmax, dropout=dropout, seed=seed, num_rows=0)
+        self.loss = BiLMLoss(
+            model, model.softmax, dropout=model.config.dropout, seed=config.train.seed,
+            num_rows=num_rows, first_row=self.rows.start,
+        )  # fmt: skip
         self.optimizer = config.optimizer.build(self.loss)
         self.progress = Progress()
         self.stream_state: dict[str, Any] | None = None
-        num_rows, device = config.train.batch_size, processes.device
-        self._set_rows(BiLMState.zeros(model.config.lstm, num_rows, device=device))
+        self.state = self._own(BiLMState.zeros(model.config.lstm, num_rows))
         if checkpoint is not None:
             self._restore(checkpoint)
-        self._stream(self._rows_at(1.0))  # raises if the corpus is too small
+        self._stream()  # raises if the corpus is too small
+
+    def _own(self, state: BiLMState) -> BiLMState:
+        """Return this process's rows of the state of all processes, on its device."""
+        own, device = state.rows(self.rows), self.processes.device
+        return BiLMState(own.hidden.contiguous().to(device), own.cell.contiguous().to(device))
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         with restoring(checkpoint):
@@ -209,20 +84,21 @@ class Updates:
             progress = checkpoint.metadata["progress"]
             self.progress = from_dict(Progress, progress, source=str(checkpoint.path))
             self.stream_state = checkpoint.metadata["stream"]
-            carry, device = checkpoint.carry, self.processes.device
-            state = BiLMState(carry["hidden"].to(device), carry["cell"].to(device))
-        self._set_rows(state)
+            state = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
+            if state.num_rows != self.config.train.batch_size:
+                raise ValueError(f"carry.safetensors has {state.num_rows} rows")
+            self.state = self._own(state)
         log.info("resuming at step %d from %s", self.progress.step, checkpoint.path)
 
     def save(self, checkpoints: Pieces, metadata: Mapping[str, Any]) -> None:
         """Write a checkpoint on rank 0, with what the caller adds to its metadata."""
-        state = self._gathered_state()
+        gather = self.processes.gather_rows
+        carry = {"hidden": gather(self.state.hidden, dim=2), "cell": gather(self.state.cell, dim=2)}
         if self.processes.is_main:
             progress = dataclasses.asdict(self.progress)
             save_checkpoint(
                 checkpoints, self.progress.step,
-                model=self.model.state_dict(), optimizer=self.optimizer,
-                carry={"hidden": state.hidden, "cell": state.cell},
+                model=self.model.state_dict(), optimizer=self.optimizer, carry=carry,
                 average=None if self.average is None else self.average.state_dict(),
                 metadata={"progress": progress, **metadata, "stream": self.stream_state},
             )  # fmt: skip
@@ -239,8 +115,11 @@ class Updates:
             parts = {"forward_loss": forward.detach(), "backward_loss": backward.detach()}
             return StepResult((forward + backward) / 2, parts, batch.num_targets, new_state)
 
-        for until, num_rows in self._phases():
-            with closing(self._batches(self._stream(num_rows))) as batches:
+        with closing(self._batches()) as batches:
+            for until in sorted({self.softmax_first_share, 1.0}):
+                for name, parameter in self.model.named_parameters():
+                    if not name.startswith("softmax."):
+                        parameter.requires_grad_(until > self.softmax_first_share)
                 for report in train(
                     objective, batches, self.optimizer, carry=self.state,
                     budget=self.budget, until=until, progress=self.progress, started=started,
@@ -253,65 +132,23 @@ class Updates:
                         self.average.update(self.model, report.progress.step)
                     yield report
 
-    def _phases(self) -> Iterator[tuple[float, int]]:
-        """Set up each remaining phase of the run; yield its end and its number of rows."""
-        assert self.model.softmax_config is not None
-        exact_from = 1 - self.model.softmax_config.full_share
-        growth = (share for share, _ in self.config.train.batch_growth)
-        ends = sorted({*growth, exact_from, self.softmax_first_share, 1.0})
-        while (share := agreed_share(self.budget, self.progress, self.processes)) < 1:
-            self.loss.exact = share >= exact_from
-            for name, parameter in self.model.named_parameters():
-                if not name.startswith("softmax."):
-                    parameter.requires_grad_(share >= self.softmax_first_share)
-            num_rows = self._rows_at(share)
-            if num_rows > self.loss.num_rows:
-                self._set_rows(self._gathered_state().with_more_rows(num_rows))
-            yield next(end for end in ends if end > share), num_rows
-
-    def _rows_at(self, share: float) -> int:
-        """Return the rows of all processes when ``share`` of the budget is spent.
-
-        Rows never decrease, even if a longer budget moves a resumed run back to a smaller share.
-        """
-        return max(self.config.train.rows_at(share), self.loss.num_rows)
-
-    def _set_rows(self, state: BiLMState) -> None:
-        """Continue with this process's rows of ``state``, which holds those of all."""
-        if state.num_rows % self.processes.size:
-            raise ConfigError(
-                f"{self.processes.size} processes cannot share {state.num_rows} rows (checkpoint)."
-            )
-        # rank k has the k-th part of the rows: checkpoints join the parts in this order
-        num_own = state.num_rows // self.processes.size
-        first = self.processes.rank * num_own
-        own = state.rows(slice(first, first + num_own))
-        self.state = BiLMState(own.hidden.contiguous(), own.cell.contiguous())
-        self.loss.num_rows, self.loss.first_row = state.num_rows, first
-
-    def _gathered_state(self) -> BiLMState:
-        gather = self.processes.gather_rows
-        return BiLMState(gather(self.state.hidden, dim=2), gather(self.state.cell, dim=2))
-
-    def _stream(self, num_rows: int) -> WindowStream:
-        """Return the windows that come next, with at least ``num_rows`` rows."""
-        state, config = self.stream_state, self.config.train
-        if state is not None and len(state["rows"]) < num_rows:
-            state = with_more_rows(state, num_rows)
+    def _stream(self) -> WindowStream:
+        """Return the windows that come next."""
+        config = self.config.train
         return WindowStream(
             self.text.shards, self.text.vocab, self.model.char_vocab,
-            batch_size=num_rows, num_steps=config.unroll_steps,
+            batch_size=config.batch_size, num_steps=config.unroll_steps,
             seed=config.seed, shuffle=config.shuffle, restart_share=config.zero_state_share,
-            rank=self.processes.rank, world_size=self.processes.size, state=state,
+            rank=self.processes.rank, world_size=self.processes.size, state=self.stream_state,
         )  # fmt: skip
 
-    def _batches(self, stream: WindowStream) -> Generator[WindowTensors]:
+    def _batches(self) -> Generator[WindowTensors]:
         """Yield batches on the device, read ahead; keep the stream's position after each."""
         # the stream is ahead of the updates: each batch brings the position behind it
         word_input, device = self.model.config.char_cnn is None, self.processes.device
         prepared = (
             (WindowTensors.from_batch(batch, word_input=word_input, device=device), state)
-            for batch, state in stream
+            for batch, state in self._stream()
         )
         with closing(read_ahead(prepared, limit=BATCHES_AHEAD)) as ready:
             for batch, state in ready:

@@ -19,8 +19,8 @@ from elmokit.files.atomic import atomic_file, previous_of
 from elmokit.files.json_files import jsonable
 from elmokit.files.temporary import remove_whole
 from elmokit.jobs.job import NOT_RESUMABLE
+from elmokit.training.cpu_settings import matmul_precision
 from elmokit.training.pretraining.start import Start
-from elmokit.training.processor import matmul_precision
 from elmokit.training.schedules import Progress
 from elmokit.version import __version__
 from elmokit.weights.locate import CONFIG_NAME

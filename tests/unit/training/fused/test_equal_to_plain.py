@@ -1,19 +1,17 @@
 """The parts of the training loss, in C and in PyTorch, against the plain modules."""
 
 from functools import partial
-from unittest import mock
 
 import pytest
 import torch
 
 from elmokit.bilm.char_cnn import CharCNNConfig, CharTokenEncoder
 from elmokit.bilm.lstmp import LSTMP, LSTMConfig
-from elmokit.bilm.softmax import FullSoftmax, SampledSoftmax
+from elmokit.bilm.softmax import SampledSoftmax
 from elmokit.kernels import training
 from elmokit.kernels.training import kernels_for
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
 from elmokit.training.fused import char_cnn as fused_cnn
-from elmokit.training.fused import exact_softmax
 from elmokit.training.fused import lstm as fused_lstm
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_fused
@@ -135,31 +133,17 @@ def sampled_softmax(num_samples, rows, *, is_fused):
     return with_gradients(losses, [*hiddens, softmax.weight, softmax.bias])
 
 
-def full_softmax(rows_together, *, is_fused):
-    softmax, generator = build_softmax(20), seeded(1)
-    hidden = torch.randn(37, DIM, generator=generator).requires_grad_()
-    ids = torch.randint(1, WORDS + 1, (37,), generator=generator)
-    with mock.patch.object(exact_softmax, "MAX_LOGITS", rows_together * WORDS):
-        if is_fused:
-            loss = exact_softmax.exact_loss(softmax, hidden, ids)
-        else:
-            loss = softmax.nll(hidden, ids).mean()
-        return with_gradients([loss], [hidden, softmax.weight, softmax.bias])
-
-
 PARTS = {
     **{f"char CNN, {name}, {copies}": partial(char_cnn, config, copies)
        for name, config in CNNS.items() for copies in (1, 9)},
     **{f"recurrence, {name}": partial(recurrence, config, 7) for name, config in CELLS.items()},
     **{f"sampled softmax, {num_samples} of {rows}": partial(sampled_softmax, num_samples, rows)
        for num_samples in (32, 77) for rows in (5, ROWS_TOGETHER + 3)},
-    **{f"full softmax, {rows}": partial(full_softmax, rows) for rows in (1, 8, 1000)},
 }  # fmt: skip
 TOLERANCES = {
     "char CNN": (2e-5, CharTokenEncoder, "forward"),
     "recurrence": (5e-6, fused_lstm, "TorchRecurrence"),
     "sampled softmax": (1e-5, SampledSoftmax, "sampled_nll"),
-    "full softmax": (1e-5, FullSoftmax, "nll"),
 }
 """The largest error of a part, and what else would compute the same."""
 

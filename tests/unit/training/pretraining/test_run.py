@@ -1,5 +1,6 @@
 """A run over prepared text: events, log, checkpoints, going on, stopping."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -38,7 +39,7 @@ TARGETS = 4 * 5
 def build(text, tmp_path):
     """A function that builds a run of some updates, in ``tmp_path / name``."""
 
-    def build(updates=12, *, name="run", train=None, validation=None, size=1, **settings):
+    def build(updates=12, *, name="run", train=None, validation=None, **settings):
         usual = {"batch_size": 4, "unroll_steps": 5, "log_steps": 1, "checkpoint_steps": 5}
         config = RunConfig(
             train=TrainConfig(**usual | (train or {})),
@@ -50,7 +51,7 @@ def build(text, tmp_path):
         model = toy_model(softmax=settings.pop("softmax", FULL_SOFTMAX))
         share = settings.pop("softmax_first_share", 0.0)
         options = RunOptions(limits=Limits(tokens=updates * TARGETS), **settings)
-        start = Start(config, text, run_dir, options, World(size=size))
+        start = Start(config, text, run_dir, options)
         return TrainingRun(start, model, softmax_first_share=share)
 
     return build
@@ -84,16 +85,12 @@ def stop_at(step):
 
 
 @pytest.mark.parametrize("settings", [
-    {"train": {"batch_growth": ((0.5, 8),)}},  # after the checkpoint
-    {"softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.7)},
+    {"softmax_first_share": 0.5},  # ends after the checkpoint
     {
-        "train": {
-            "ema_decay": 0.9, "zero_state_share": 0.3, "batch_growth": ((0.3, 6),),
-            "precision": "bf16",
-        },
-        "softmax": SoftmaxConfig(kind="sampled", num_samples=3, full_share=0.3),
+        "train": {"ema_decay": 0.9, "zero_state_share": 0.3, "precision": "bf16"},
+        "softmax": SoftmaxConfig(kind="sampled", num_samples=3),
     },
-], ids=["growth", "full", "all"])  # fmt: skip
+], ids=["softmax first", "all"])  # fmt: skip
 def test_resuming_is_bit_for_bit_with_every_setting(build, settings):
     whole = build(name="whole", **settings)
     whole.run()
@@ -105,24 +102,11 @@ def test_resuming_is_bit_for_bit_with_every_setting(build, settings):
     assert_same_run(resumed, whole)
 
 
-def test_rows_grow_at_their_share(build):
-    tokens = []
-    run = build(
-        train={"batch_growth": ((0.25, 6), (0.5, 8))},
-        on_event=lambda event: tokens.append(event.report.progress.tokens),
-    )
-    run.run()
-    # of 240 targets: 20 an update to 60, 30 to 120, then 40
-    assert tokens == [20, 40, 60, 90, 120, 160, 200, 240]
-    assert run.updates.state.num_rows == 8
-
-
-def test_processes_share_all_rows_evenly(build):
-    with pytest.raises(ConfigError, match=r"batch_growth.* 2 .* 7 "):
-        TrainConfig(batch_size=4, batch_growth=((0.5, 7),)).check_rows(2)
-    build(train={"batch_growth": ((0.5, 6),)}).run()
-    with pytest.raises(ConfigError, match=r"4 processes.*6 rows"):  # of the checkpoint
-        build(24, size=4)
+def test_processes_share_the_rows_evenly(corpus, tmp_path, monkeypatch):
+    three = contextlib.nullcontext(World(size=3))
+    monkeypatch.setattr(start, "world", lambda device: three)
+    with pytest.raises(ConfigError, match=r"batch_size.* 3 .* 4 "):
+        pretrain(CONFIG, [corpus], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
 
 
 def test_patience_ends_a_run_that_gets_no_better(build):

@@ -10,7 +10,7 @@ from elmokit.bilm.lstmp import LSTMConfig
 from elmokit.bilm.softmax import SoftmaxConfig
 from elmokit.corpus.stream import WindowStream
 from elmokit.kernels import training
-from elmokit.training.pretraining.updates import BiLMLoss, WindowTensors
+from elmokit.training.pretraining.loss import BiLMLoss, WindowTensors
 from elmokit.weights.model_dir import PretrainedBiLM
 
 from ....builders.training_models import VOCAB, toy_config, toy_model
@@ -112,15 +112,3 @@ def test_rows_that_restart_begin_at_the_zero_state(text):
         torch.testing.assert_close(value[:, :, restarts], getattr(fresh, name)[:, :, restarts])
         torch.testing.assert_close(value[:, :, ~restarts], getattr(carried, name)[:, :, ~restarts])
         assert not torch.allclose(value, getattr(carried, name))
-
-
-def test_a_sampled_softmax_can_be_trained_against_all_words(text):
-    settings = SoftmaxConfig(kind="sampled", num_samples=3)
-    sampled, full = toy_model(softmax=settings), toy_model()
-    (batch,) = windows(text, full)
-    loss = loss_of(sampled)
-    expected = loss_of(full)(batch, zeros(full), 0)[:2]
-    assert (loss(batch, zeros(full), 0)[0] - expected[0]).abs() > 0.01
-    loss.exact = True
-    for ours, wanted in zip(loss(batch, zeros(full), 0)[:2], expected, strict=True):
-        torch.testing.assert_close(ours, wanted)

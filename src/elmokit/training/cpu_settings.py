@@ -24,17 +24,16 @@ def matmul_precision(name: Literal["highest", "high", "medium"]) -> Iterator[Non
 
 
 @contextmanager
-def quick_matmul(wanted: bool) -> Iterator[bool]:
-    """Use the processor's quicker fp32 kernels if they prove to be exact; yield whether they do.
+def quick_matmul(wanted: bool) -> Iterator[None]:
+    """Use the processor's quicker fp32 kernels if they prove to be exact.
 
     PyTorch's "medium" precision is twice as fast on some processors at the same accuracy but means
     bf16 on others, so the error is measured first. Quick kernels take megabytes for each of the
     last thousand matrix shapes: code that uses them should have few shapes (see
-    `elmokit.training.pretraining.updates.WindowTensors`; validation does without them).
+    `elmokit.training.pretraining.loss.WindowTensors`; validation does without them).
     """
-    use = wanted and _medium_is_exact()
-    with matmul_precision("medium") if use else nullcontext():
-        yield use
+    with matmul_precision("medium") if wanted and _medium_is_exact() else nullcontext():
+        yield
 
 
 def _medium_is_exact() -> bool:
