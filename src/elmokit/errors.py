@@ -58,6 +58,15 @@ class MissingExtraError(ElmokitError, ImportError):
 
 
 @contextmanager
+def needs_extra(extra: str, *, module: str) -> Iterator[None]:
+    """Name the extra that brings a package where it is missing, or too old."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(module, extra=extra) from error
+
+
+@contextmanager
 def needs_torch() -> Iterator[None]:
     """Name the extra `train` where PyTorch is missing."""
     try:

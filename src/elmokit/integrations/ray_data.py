@@ -8,11 +8,11 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import EmbeddedSentence
-from elmokit.errors import InputError
+from elmokit.errors import InputError, needs_extra
 from elmokit.inference.precision import check_precision
 from elmokit.inference.results import LSTMState
 from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
 from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.text.tokenizers.registry import tokenizer_for_model

@@ -9,9 +9,9 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sentences import PoolingName, default_layers
-from elmokit.errors import InputError, check_choice
+from elmokit.errors import InputError, check_choice, needs_extra
 from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 
 with needs_extra("sklearn", module="scikit-learn"):
     from sklearn.base import BaseEstimator, TransformerMixin

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import InputError
+from elmokit.errors import InputError, needs_extra
 from elmokit.files.atomic import atomic_file
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization, normalize
