@@ -135,7 +135,6 @@ def printable(path: object) -> str:
 
 def quoted(path: object) -> str:
     """Return a path as a word of a command to copy, for the shell of this system."""
-    import shlex
     import subprocess
 
     text = str(path)

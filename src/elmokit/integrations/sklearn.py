@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import PoolingName, default_layers
-from elmokit.errors import InputError, check_choice, needs_extra
-from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.errors import InputError, needs_extra
+from elmokit.inference.results import Layers, check_one_layer
 from elmokit.integrations.shared import AnyModel
 
 with needs_extra("sklearn", module="scikit-learn"):
@@ -48,19 +47,15 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self.device, self.precision = device, precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        check_choice(self.pooling, PoolingName, name="pooling")
-        layers = default_layers(self.pooling) if self.layers is None else self.layers
-        check_one_layer(layers)
         _texts(X)
         self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
-        check_layers(layers, self.embedder_.num_layers)
+        self.transform([])  # checks pooling and layers
         return self
 
     def transform(self, X: Any) -> Any:
         """Return float32 vectors (N, 2D); an empty sentence is zeros."""
         check_is_fitted(self, "embedder_")
-        if self.layers is not None:
-            check_one_layer(self.layers)
+        check_one_layer(self.layers)
         return self.embedder_.embed_sentences(_texts(X), pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:

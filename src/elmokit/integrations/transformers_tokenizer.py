@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, needs_extra
@@ -234,6 +234,3 @@ class ElmoTokenizer(SavedTokenizer):
             zeros = [0] * self._chars.config.max_characters
             padded["input_ids"] = [zeros if isinstance(r, int) else r for r in padded["input_ids"]]
         return padded
-
-    def _decode(self, token_ids: Any, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("ids of ELMo are rows of bytes of words; keep the words instead")

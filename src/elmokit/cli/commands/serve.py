@@ -12,7 +12,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, emit_json
-from elmokit.errors import InputError, MissingExtraError, counted, quoted, refuse
+from elmokit.errors import InputError, MissingExtraError, counted, needs_extra, quoted, refuse
 from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:
@@ -76,11 +76,9 @@ def serve(
         timeout: Seconds after which a request gets status 503.
         json: Print URL and name of the model as one JSON object.
     """
-    try:
+    with needs_extra("serve", module="starlette or uvicorn"):
         from elmokit.web.api.routes import Service
         from elmokit.web.server import Server
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
