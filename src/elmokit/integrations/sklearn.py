@@ -62,13 +62,6 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return np.array([f"elmo{i}" for i in range(self.embedder_.dim)], dtype=object)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
 
 def _texts(X: Any) -> Any:
     """Return the texts of a column, as scikit-learn passes columns of a table."""
