@@ -99,7 +99,7 @@ def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
     assert found["layers"]["limit_bytes"] == 10**10
     shown = elmokit("cache", "--clear").stdout
-    assert "cleared" in shown
+    assert "removed" in shown
     assert str(cache / "layers") in shown
     assert os.listdir(cache / "layers") == []
     assert os.listdir(cache / "native") == ["notes.txt"]
