@@ -11,10 +11,11 @@ from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import InputError, needs_extra
 from elmokit.inference.precision import check_precision
 from elmokit.inference.results import LSTMState
+from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
 from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.text.tokenizers.registry import tokenizer_for_model
-from elmokit.weights.stored_bilm import AnyModel, StoredBiLM, open_bilm
+from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 with needs_extra("ray", module="ray"):

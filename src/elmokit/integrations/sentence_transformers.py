@@ -19,8 +19,8 @@ from elmokit.bilm.scalar_mix import LayerChoice
 from elmokit.errors import FormatError, InputError, check_choice, needs_extra
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
+from elmokit.integrations.shared import AnyModel
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
-from elmokit.weights.stored_bilm import AnyModel
 
 with needs_extra("sentence-transformers", module="sentence-transformers"):
     from sentence_transformers.base.modules import InputModule

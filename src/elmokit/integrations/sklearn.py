@@ -10,7 +10,7 @@ import numpy as np
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, needs_extra
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.weights.stored_bilm import AnyModel
+from elmokit.integrations.shared import AnyModel
 
 with needs_extra("sklearn", module="scikit-learn"):
     from sklearn.base import BaseEstimator, TransformerMixin

@@ -16,9 +16,11 @@ import numpy as np
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, needs_extra
 from elmokit.inference.results import Layers, check_one_layer
+from elmokit.integrations.shared import embedder_of, files_of
 from elmokit.weights.stored_bilm import read_bilm
 
 with needs_extra("spacy", module="spacy"):
+    import srsly
     from spacy.language import Language
     from spacy.tokens import Doc, Token
     from spacy.util import minibatch
@@ -66,8 +68,11 @@ class ElmoComponent:
         return docs
 
     def to_bytes(self, **_: object) -> bytes:
-        """Refuse: without this method, spaCy would leave the biLM out in silence."""
-        raise InputError("A pipeline with a biLM is stored in a folder: nlp.to_disk(DIR).")
+        return srsly.msgpack_dumps(files_of(self.embedder))
+
+    def from_bytes(self, data: bytes, **_: object) -> "ElmoComponent":
+        self._embedder = embedder_of(srsly.msgpack_loads(data))  # pyright: ignore[reportArgumentType]
+        return self
 
     def to_disk(self, path: str | Path, **_: object) -> None:
         self.embedder.stored().save(Path(path) / _MODEL_DIR)

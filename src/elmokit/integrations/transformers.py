@@ -23,6 +23,7 @@ from elmokit.errors import FormatError, needs_extra
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.inference.elmo import PackedWeights, run_frozen
 from elmokit.inference.results import StartState
+from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import ElmoTokenizer, OwnCode, convertible
 from elmokit.integrations.transformers_words import NUM_BYTES, ElmoWordTokenizer, read_words
 from elmokit.shapes import Float, Int
@@ -31,7 +32,6 @@ from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM
 from elmokit.weights.model_files import SPELLING_NAME, VOCAB_NAME
-from elmokit.weights.stored_bilm import AnyModel
 
 with needs_extra("transformers", module="transformers"):
     from transformers import (

@@ -8,6 +8,7 @@ from typing import Any
 from elmokit.config import from_dict, to_dict
 from elmokit.errors import InputError, needs_extra
 from elmokit.files.atomic import atomic_file
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization, normalize
@@ -16,7 +17,6 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 from elmokit.weights.model_files import VOCAB_NAME
-from elmokit.weights.stored_bilm import AnyModel
 
 # pyright: reportMissingImports=false
 

@@ -14,13 +14,13 @@ from typing import Any
 from elmokit.bilm.config import Direction
 from elmokit.config import to_dict
 from elmokit.errors import InputError, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import PAD, SavedTokenizer, convertible
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.text.spelling import END_OF_WORD
 from elmokit.text.word_vocab import COPY_AGAIN, UNKNOWN_WORD, WordVocab
-from elmokit.weights.stored_bilm import AnyModel
 
 with needs_extra("transformers", module="transformers"):
     from transformers import BatchEncoding

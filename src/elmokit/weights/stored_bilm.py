@@ -244,11 +244,7 @@ class StoredBiLM(LoadedBiLM):
         )
 
 
-AnyModel = LoadedBiLM | str | os.PathLike[str] | None
-"""A loaded model, a directory or a name; None is the English model in the package."""
-
-
-def open_bilm(model: AnyModel) -> StoredBiLM:
+def open_bilm(model: LoadedBiLM | str | os.PathLike[str] | None) -> StoredBiLM:
     """Return a model as arrays: a loaded one, or one by its directory or name."""
     return model.stored() if isinstance(model, LoadedBiLM) else read_bilm(model)
 
