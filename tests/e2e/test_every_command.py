@@ -21,12 +21,12 @@ MADE = ("model_hash", "tokenizer", "normalization", "elmokit_version")
 ROWS = {
     "bench MODEL TEXT --precision fp32,int8 --seconds 0.1 --threads 1": ("model speeds", "int8"),
     "change OLD NEW --min-count 4 --rounds 99 -o OUT.tsv": ("a b words", "excess"),
-    "convert MODEL OUT": ("same_bits model_hash max_difference", "same_bits  "),
-    "distil en OLD -o OUT.vec --min-count 2": ("words dim coverage", "dim  "),
-    "embed TEXT -o OUT.npz -m MODEL": ("sentences words_per_second metadata", "reset"),
+    "convert MODEL OUT": ("same_bits model_hash max_difference", "bit for bit identical"),
+    "distil en OLD -o OUT.vec --min-count 2": ("words dim coverage", "384 dimensions"),
+    "embed TEXT -o OUT.npz -m MODEL": ("sentences words_per_second metadata", "state reset"),
     "evaluate RUN DEV": ("metric value examples by_label metadata", "accuracy"),
     "explore -m MODEL --export OUT": ("models num_files", "http.server"),
-    "merge PART0.npz PART1.npz -o OUT.npz": ("sentences words", "shards  "),
+    "merge PART0.npz PART1.npz -o OUT.npz": ("sentences words", "from 2 shards"),
     "neighbors TEXT --word river --model MODEL --vectors VECTORS -k 2": (
         "word occurrences static metadata", "static: "
     ),
@@ -40,7 +40,7 @@ ROWS = {
         "models comparisons metadata", "minus"
     ),
     "perplexity MODEL TEXT": (
-        "forward backward mean tokens oov_rate bits_per_byte skipped metadata", "bits_per_byte"
+        "forward backward mean tokens oov_rate bits_per_byte skipped metadata", "bits per byte"
     ),
     "plot KEPT -o OUT.png": ("rows", "rows of"),
     "predict-word MODEL 'the river 강' --word 1 --top 2": (
@@ -57,7 +57,7 @@ ROWS = {
     "vectors KOREAN -o OUT.txt --model ko --dim 8 --min-count 1 --epochs 1": (
         "words dim tokenizer", "kiwipiepy"
     ),
-    "vocab TEXT -o OUT.txt --tokenizer whitespace": ("size words tokenizer", "coverage  "),
+    "vocab TEXT -o OUT.txt --tokenizer whitespace": ("size words tokenizer", "three specials"),
     "vocab --check SICK": ("errors", "ERROR          <UNK> is missing"),
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip

@@ -77,7 +77,7 @@ class _Command(TyperCommand):
         if ctx.params.get("json", ctx.meta.get("json")):
             emit_json(result.data)
         else:
-            for line in result.text():
+            for line in result.lines:
                 typer.echo(line)
             if result.note:
                 typer.echo(result.note, err=True)

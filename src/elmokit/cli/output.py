@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -27,45 +27,14 @@ if TYPE_CHECKING:
     from elmokit.training.pretraining.run import RunOptions, TrainingEvent
 
 
-_MAX_CHARACTERS = 200
-"""Of a list of files and the like; --json has all."""
-
-
 class Result(NamedTuple):
     """What a command returns for printing: ``data`` with --json, else the rest."""
 
     data: object
-    lines: Iterable[str] | None = None
-    """Default: `rows_of` the data."""
+    lines: Iterable[str]
     note: str = ""
     """Goes to stderr."""
     exit_code: int = 0
-
-    def text(self) -> Iterable[str]:
-        """Return the lines."""
-        return rows_of(jsonable(self.data)) if self.lines is None else self.lines
-
-
-def rows_of(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield a line for each entry of nested mappings, as JSON has them, that says something."""
-    width = max(16, *(len(key) + 2 for key in description))
-    for key, value in description.items():
-        if value in (None, "", {}, []):
-            continue
-        if isinstance(value, Mapping):
-            yield f"{indent}{key}"
-            yield from rows_of(value, indent + "  ")
-        else:
-            yield f"{indent}{key:{width}}{_shown(value)}"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    if isinstance(value, list | tuple):
-        value = ", ".join(map(_shown, value))
-    text = str(value)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def emit_json(result: object) -> None:

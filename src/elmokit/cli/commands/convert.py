@@ -58,4 +58,19 @@ def convert(
         source, paths[-1], compute=compute_layers, options=options, weights=weights, vocab=vocab,
         softmax=softmax, name=name, encoder_only=encoder_only, dtype=dtype, overwrite=overwrite,
     )  # fmt: skip
-    return Result(report, note="\n".join(report.notes))
+    vocabulary = "none" if report.vocabulary is None else counted(report.vocabulary, "word")
+    bits = "bit for bit identical" if report.same_bits else "NOT identical"
+    difference = f"{report.max_difference:.1e} at most, over {counted(report.num_tokens, 'token')}"
+    rows = [
+        ("source", f"{report.source} ({report.source_format})"),
+        ("destination", f"{report.destination} ({report.destination_format})"),
+        ("layers", f"{report.num_layers} of {report.output_dim}"),
+        ("parameters", f"{report.num_parameters:,} (without softmax), {bits}"),
+        ("vocabulary", vocabulary + (", softmax" if report.softmax else ", no softmax")),
+        ("difference", difference),
+        ("model hash", report.model_hash),
+    ]
+    if report.num_mixes:
+        rows.append(("mixtures", f"{report.num_mixes} of layers, in mixes.safetensors"))
+    rows += [("note", note) for note in report.notes]
+    return Result(report, [f"{name:<12} {value}" for name, value in rows])

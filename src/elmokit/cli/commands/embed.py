@@ -9,7 +9,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import Result, progress_bar
 from elmokit.embed.formats.registry import describe_formats, suffixes
-from elmokit.errors import InputError
+from elmokit.errors import InputError, counted
 from elmokit.files.atomic import check_target
 
 OutputOption = Annotated[
@@ -105,7 +105,20 @@ def embed(
             lines, files, output, chosen,
             on_progress=lambda done, total, status: update(done, total=total, status=status),
         )  # fmt: skip
-    return Result(report)
+    metadata = report.metadata
+    resumed = f" ({report.resumed_sentences:,} finished before)" if report.resumed_sentences else ""
+    pooled = f"{metadata['pool']} over the words, " if "pool" in metadata else ""
+    return Result(report, [
+        f"output      {report.output}",
+        f"sentences   {report.sentences:,}{resumed}",
+        f"words       {report.words:,}",
+        f"time        {report.seconds:.1f} s, {report.words_per_second:,.0f} words/s",
+        f"vectors     {pooled}{options.name_layers(metadata['layers'])}, {metadata['dim']} "
+        f"dimensions, {metadata['dtype']}, state {metadata['state']}, "
+        f"precision {metadata['precision']}",
+        f"model       {metadata['model_hash'][:16]}, tokenizer {metadata['tokenizer']['name']}, "
+        f"normalization {metadata['normalization']}",
+    ])  # fmt: skip
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:
@@ -134,7 +147,11 @@ def merge(
     from elmokit.embed.merge import merge_shards
 
     report = merge_shards(shards, output, overwrite=overwrite)
-    return Result(report)
+    return Result(report, [
+        f"output      {report.output}, from {counted(report.shards, 'shard')}",
+        f"sentences   {report.sentences:,}",
+        f"words       {report.words:,}",
+    ])  # fmt: skip
 
 
 def bench(

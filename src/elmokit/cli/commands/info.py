@@ -1,10 +1,14 @@
 """`elmokit info`: what a model, run or file is; `cache`: what is stored for later."""
 
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from elmokit.cli.output import Result, rows_of
+from elmokit.cli.output import Result
+
+_MAX_CHARACTERS = 200
+"""Of a list of files and the like; --json has all."""
 
 
 def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
@@ -22,8 +26,29 @@ def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
     items = [describe(path) for path in paths]
     lines: list[str] = []
     for item in items:
-        lines += [*([""] if lines else []), *rows_of(item)]
+        lines += [*([""] if lines else []), *_rows(item)]
     return Result({"items": items}, lines)
+
+
+def _rows(description: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    width = max(16, *(len(key) + 2 for key in description))
+    for key, value in description.items():
+        if value in (None, "", {}, []):
+            continue
+        if isinstance(value, Mapping):
+            yield f"{indent}{key}"
+            yield from _rows(value, indent + "  ")
+        else:
+            yield f"{indent}{key:{width}}{_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(_shown, value))
+    text = str(value)
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
 def cache(*, clear: bool = False) -> Result:
@@ -39,6 +64,7 @@ def cache(*, clear: bool = False) -> Result:
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, LIMIT_BYTES
 
     stores: dict[str, dict[str, Any]] = {}
+    lines = []
     for name, folder, pattern, limit in (
         ("kernels", "native", LIBRARY_PATTERN, None),
         ("layers", "layers", ENTRY_PATTERN, LIMIT_BYTES),
@@ -47,8 +73,12 @@ def cache(*, clear: bool = False) -> Result:
         entries = cache_entries(directory, pattern)
         for entry in entries if clear else ():
             remove_entry(entry)
+        num_bytes = sum(entry.num_bytes for entry in entries)
         stores[name] = {
-            "path": directory, "entries": len(entries),
-            "bytes": sum(entry.num_bytes for entry in entries), "limit_bytes": limit,
+            "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
         }  # fmt: skip
-    return Result({"cleared": clear, **stores})
+        of_most = "" if limit is None else f" of at most {limit / 1e6:,.0f} MB"
+        change = ", removed" if clear else ""
+        counts = f"{len(entries):6,d} entries {num_bytes / 1e6:10,.1f} MB{of_most}{change}"
+        lines.append(f"{name:8}{counts}   {directory}")
+    return Result({"cleared": clear, **stores}, lines)

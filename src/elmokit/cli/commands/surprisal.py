@@ -134,6 +134,32 @@ def perplexity(
         precision=precision, unknown=unknown,
     )  # fmt: skip
     report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
+    lines = [
+        f"forward        {report.forward:10.2f}",
+        f"backward       {report.backward:10.2f}",
+        f"mean           {report.mean:10.2f}   (computed in {report.precision})",
+    ]
+    if report.oov_rate:
+        lines.append(f"known words    {report.mean_known:10.2f}   (mean, without unknown words)")
+    lines += [
+        f"tokens         {report.tokens:10d}   (words and sentence ends, each scored once)",
+        f"sentences      {report.sentences:10d}",
+    ]
+    if read.num_bad:
+        lines.append(
+            f"skipped lines  {read.num_bad:10d}   (of {read.lines:,}; they are not scored)"
+        )
+    reading = "unknown words spelled by the model"
+    if not report.is_spelled:
+        reading = (
+            f"to {report.bits_per_byte_spelled:.3f}: unknown words scored as <UNK>, or spelled at "
+            "8 bits a byte"
+        )
+    lines += [
+        f"OOV rate       {report.oov_rate:10.2%}   (scored as <UNK>; vocabulary of "
+        f"{report.vocabulary:,} words)",
+        f"bits per byte  {report.bits_per_byte:10.3f}   ({reading})",
+    ]
     metadata = scorer.metadata(tokenizer=splitter)
     figures = {**dataclasses.asdict(report), "skipped": read.skipped, "metadata": metadata}
-    return Result(figures)
+    return Result(figures, lines)

@@ -99,7 +99,11 @@ def train(
         **best.dev.details, "best_epoch": best.epoch, "epochs": result.num_epochs,
         "seconds": result.seconds,
     }  # fmt: skip
-    return Result(figures)
+    lines = [
+        f"dev {best.dev.metric} {best.dev.value:.2f} after epoch {best.epoch} of "
+        f"{result.num_epochs}; the model is in {result.run_dir}"
+    ]
+    return Result(figures, lines)
 
 
 def predict(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, progress_bar
+from elmokit.cli.output import Result, duration, progress_bar
 from elmokit.errors import InputError, counted
 
 CorpusArgument = Annotated[
@@ -75,7 +75,16 @@ def vectors(
                 done, total=total, description=stage, status=counted(done, 'word')
             ),
         )  # fmt: skip
-    return Result(report)
+    tokenizer_used = report.tokenizer
+    return Result(report, [
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions",
+        f"metadata       {report.metadata_path}",
+        f"corpus         {counted(report.corpus_words, 'word')} in "
+        f"{counted(report.corpus_sentences, 'sentence')}, "
+        f"{report.coverage:.2%} of them with a vector",
+        f"tokenizer      {tokenizer_used.name} {tokenizer_used.version}, {report.normalization}",
+        f"time           {duration(report.seconds)}",
+    ])  # fmt: skip
 
 
 def distil(
@@ -112,4 +121,9 @@ def distil(
             min_count=min_count, max_words=max_words, remove=remove, overwrite=overwrite,
             on_progress=lambda done, total: update(done, total=total),
         )  # fmt: skip
-    return Result(report)
+    return Result(report, [
+        f"vectors        {report.path}: {counted(report.words, 'word')}, {report.dim} dimensions",
+        f"corpus         {counted(report.corpus_words, 'word')}, {report.coverage:.2%} of them "
+        "with a vector",
+        f"time           {duration(report.seconds)}",
+    ])  # fmt: skip

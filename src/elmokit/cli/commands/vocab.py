@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from elmokit.cli import options
-from elmokit.cli.output import Result, progress_bar, rows_of
+from elmokit.cli.output import Result, progress_bar
 from elmokit.errors import counted, refuse
 from elmokit.files.atomic import check_target
-from elmokit.files.json_files import jsonable
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
 from elmokit.version import __version__
@@ -98,14 +97,39 @@ def vocab(
         "tokenizer": tokenizer_metadata(splitter),
         "normalization": normalization, "elmokit_version": __version__,
     }  # fmt: skip
-    return Result(figures)
+    return Result(figures, [
+        f"vocabulary     {output}",
+        f"lines          {len(built.vocab):,} (three specials first)",
+        f"corpus         {_sizes(built)}",
+        f"coverage       {built.coverage:.2%} of the words",
+    ])  # fmt: skip
 
 
 def _findings(report: "VocabReport") -> Iterator[str]:
-    yield from rows_of(jsonable(report) | {"errors": [], "warnings": []})
+    specials = (
+        f"{word} {f'line {line}' if line else 'missing'}"
+        for word, line in report.special_lines.items()
+    )
+    yield f"vocabulary     {report.path}: {counted(report.num_words, 'word')}"
+    yield f"specials       {', '.join(specials)}"
+    longer = f"{counted(report.num_truncated, 'word')} longer than {report.max_bytes} bytes"
+    examples = " ".join(report.truncated[:3])
+    yield f"cut            {longer}{examples and f': {examples}'}"
+    if (fit := report.corpus) is not None:
+        yield f"corpus         {_sizes(fit)}"
+        unseen = f"{counted(fit.num_unseen, 'word')} not in the corpus"
+        yield f"coverage       {fit.coverage:.2%}; {unseen}"
+        yield f"order          rank correlation with the counts {fit.rank_correlation:.2f}"
+        yield f"cut            {fit.num_truncated / max(fit.num_words, 1):.3%} of the words"
+        unknown = " ".join(f"{word} ({count})" for word, count in fit.frequent_unknown)
+        yield f"unknown        {unknown or '-'}"
     for message in report.errors:
         yield f"ERROR          {message}"
     for message in report.warnings:
         yield f"warning        {message}"
     if not report.errors and not report.warnings:
         yield "no problem found"
+
+
+def _sizes(corpus: Any) -> str:
+    return f"{counted(corpus.num_words, 'word')} in {counted(corpus.num_sentences, 'sentence')}"
