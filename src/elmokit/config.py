@@ -7,12 +7,11 @@ tuple, and ``"none"`` to None where the type has it, as TOML has no null. Whatev
 `ConfigError` that names the key, its file, and each ``--set`` that changed it.
 """
 
-import copy
 import dataclasses
 import json
-import numbers
 import sys
 from collections.abc import Mapping, Sequence
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -159,15 +158,8 @@ def known_part(cls: type, data: Mapping[str, Any]) -> dict[str, Any]:
 
 def to_dict(config: Any) -> dict[str, Any]:
     """Return the dataclass as nested dictionaries for JSON: lists and plain numbers."""
-    return json.loads(json.dumps(dataclasses.asdict(config), default=_plain_number))
-
-
-def _plain_number(value: object) -> float:
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    raise TypeError(f"A setting of type {type(value).__name__} cannot be written as JSON.")
+    of_numpy = methodcaller("item")
+    return json.loads(json.dumps(dataclasses.asdict(config), default=of_numpy))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
@@ -191,22 +183,17 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     Values are parsed as TOML; what is not valid TOML is a string. A table changes the values that
     it has and leaves the others as they are.
     """
-    result = copy.deepcopy(dict(data))
+    result = dict(data)
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key.strip():
             raise ConfigError(
                 f"--set takes key=value, such as train.batch_size=64, got {override!r}."
             )
-        table = result
-        *parents, last = [part.strip() for part in key.split(".")]
-        for parent in parents:
-            table = table.setdefault(parent, {})
-            if not isinstance(table, dict):
-                raise ConfigError(
-                    f"--set {override}: `{parent}` is a value, not a table of settings."
-                )
-        table.update(merged(table, {last: _parse_value(text.strip())}))
+        setting = _parse_value(text.strip())
+        for part in reversed(key.split(".")):
+            setting = {part.strip(): setting}
+        result = merged(result, setting)
     return result
 
 

@@ -58,6 +58,15 @@ class MissingExtraError(ElmokitError, ImportError):
 
 
 @contextmanager
+def needs_extra(extra: str, *, module: str) -> Iterator[None]:
+    """Name the extra that brings a package where it is missing, or too old."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(module, extra=extra) from error
+
+
+@contextmanager
 def needs_torch() -> Iterator[None]:
     """Name the extra `train` where PyTorch is missing."""
     try:
@@ -126,7 +135,6 @@ def printable(path: object) -> str:
 
 def quoted(path: object) -> str:
     """Return a path as a word of a command to copy, for the shell of this system."""
-    import shlex
     import subprocess
 
     text = str(path)

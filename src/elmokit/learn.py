@@ -4,9 +4,7 @@ They take what the commands take, show the same progress on stderr, and return w
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from json import dumps
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,17 @@ from elmokit.cli.commands.finetune import finetune as finetune_command
 from elmokit.cli.commands.pretrain import pretrain as pretrain_command
 from elmokit.cli.commands.train import train as train_command
 from elmokit.cli.options import as_settings
-from elmokit.errors import InputError
 from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.runs.task_run import TaskRun
-from elmokit.text.given_sentences import check_text
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
 
 AnyPath = str | os.PathLike[str]
-Texts = AnyPath | Iterable[AnyPath]
-"""One file; or several files as `Path`; or texts as strings, a sentence or paragraph each."""
+Files = AnyPath | Iterable[AnyPath]
+"""One file or folder of text, or several."""
 
 
 def pretrain(
-    corpus: Texts,
+    corpus: Files,
     output: AnyPath,
     *,
     preset: str | None = None,
@@ -34,7 +30,7 @@ def pretrain(
     minutes: float | None = None,
     epochs: float | None = None,
     tokens: int | None = None,
-    valid: Texts = (),
+    valid: Files = (),
     vocab: AnyPath | None = None,
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
@@ -44,7 +40,7 @@ def pretrain(
     """Train a biLM on raw text, as `elmokit pretrain` does, and load it.
 
     Args:
-        corpus: See `Texts`.
+        corpus: Files of text, as ``CORPUS`` of the command.
         output: New model directory; with ``resume`` one that holds this run.
         preset: ``toy``, ``tiny``, ``small``, ``medium`` or ``original``; default: tiny.
         tokenizer: As ``--tokenizer``, such as ``simple:de``.
@@ -62,25 +58,24 @@ def pretrain(
         InputError, ConfigError, FileExistsError, FileNotFoundError: as the command says.
         Stopped: after Ctrl-C and a checkpoint, from which ``resume`` goes on.
     """
-    with _files(output, corpus, valid) as (texts, held_out):
-        pretrain_command(
-            texts, output=Path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
-            epochs=epochs, tokens=tokens, valid=held_out,
-            vocab=None if vocab is None else Path(vocab),
-            set_=as_settings(settings or {}), resume=resume, device=device, workers=workers,
-        )  # fmt: skip
+    pretrain_command(
+        _paths(corpus), output=Path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
+        epochs=epochs, tokens=tokens, valid=_paths(valid),
+        vocab=None if vocab is None else Path(vocab),
+        set_=as_settings(settings or {}), resume=resume, device=device, workers=workers,
+    )  # fmt: skip
     return load_model(output)
 
 
 def finetune(
     model: AnyPath,
-    corpus: Texts,
+    corpus: Files,
     output: AnyPath,
     *,
     minutes: float | None = None,
     epochs: float | None = None,
     tokens: int | None = None,
-    valid: Texts = (),
+    valid: Files = (),
     settings: Mapping[str, Any] | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -91,12 +86,11 @@ def finetune(
     ``model`` is a directory or a name; the other arguments are those of `pretrain`. Perplexities
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
-    with _files(output, corpus, valid) as (texts, held_out):
-        finetune_command(
-            str(model), texts, output=Path(output), minutes=minutes, epochs=epochs, tokens=tokens,
-            valid=held_out, set_=as_settings(settings or {}), resume=resume, device=device,
-            workers=workers,
-        )  # fmt: skip
+    finetune_command(
+        str(model), _paths(corpus), output=Path(output), minutes=minutes, epochs=epochs,
+        tokens=tokens, valid=_paths(valid), set_=as_settings(settings or {}), resume=resume,
+        device=device, workers=workers,
+    )  # fmt: skip
     return load_model(output)
 
 
@@ -138,34 +132,6 @@ def train(
     return TaskRun.load(output, device=device)
 
 
-@contextmanager
-def _files(output: AnyPath, *texts: Texts) -> Iterator[list[list[Path]]]:
-    """Yield the files of each; strings are written beside the output, where a resumed run has them.
-
-    They are removed at the end.
-    """
-    folder = Path(f"{output}.texts")
-    try:
-        yield [_as_files(text, folder / f"{number}.jsonl") for number, text in enumerate(texts)]
-    finally:
-        for number in range(len(texts)):
-            (folder / f"{number}.jsonl").unlink(missing_ok=True)
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
-
-
-def _as_files(texts: Texts, scratch: Path) -> list[Path]:
-    if isinstance(texts, str | os.PathLike):
-        return [Path(texts)]
-    items: Sequence[AnyPath] = list(texts)
-    if not any(isinstance(item, str) for item in items):
-        return [Path(item) for item in items]
-    strings = [item for item in items if isinstance(item, str)]
-    if len(strings) < len(items):
-        raise InputError("The texts are files (Path) or strings, not both in one list.")
-    for number, text in enumerate(strings, start=1):
-        check_text(text, where=f"text {number}")
-    scratch.parent.mkdir(parents=True, exist_ok=True)
-    rows = (dumps({"text": text}, ensure_ascii=False) for text in strings)
-    scratch.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    return [scratch]
+def _paths(files: Files) -> list[Path]:
+    is_one = isinstance(files, str | os.PathLike)
+    return [Path(file) for file in ([files] if is_one else files)]

@@ -12,12 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elmokit.text.normalization import normalize
-from elmokit.text.tokenizers.protocol import (
-    NormalizingTokenizer,
-    Tokenizer,
-    normalized_sentences,
-    sentences_batch,
-)
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer, sentences_batch
 from elmokit.text.tokenizers.registry import TOKENIZERS, TokenizerConfig, build_tokenizer
 
 from ..builders.command_line import start_python
@@ -87,9 +82,7 @@ def test_any_text_is_survived(tokenizer, text):
 @given(text=any_text | st.text("'\"`,. ا\u200d👍", max_size=20))
 def test_tokens_are_normalized_as_what_is_scored(tokenizer, text):
     normalizing = NormalizingTokenizer(tokenizer, "plain-1")
-    batch = list(normalized_sentences(tokenizer, [text], "plain-1"))
-    assert batch == [normalizing.sentences(text)]
-    for tokens in (normalizing.tokenize(text), *batch[0]):
+    for tokens in (normalizing.tokenize(text), *normalizing.sentences(text)):
         assert [normalize(token, "plain-1") for token in tokens] == tokens
 
 

@@ -153,7 +153,7 @@ def test_commands_and_their_options_exist():
             continue
         assert words[0] in group.commands, words
         known = {"-h", "--help"}
-        for parameter in group.commands[words[0]].params:
+        for parameter in group.get_command(None, words[0]).params:
             known.update(parameter.opts, parameter.secondary_opts)
         used = {word.split("=")[0] for word in words if re.match(r"--?[A-Za-z]", word)}
         assert used <= known, f"elmokit {' '.join(words)}"

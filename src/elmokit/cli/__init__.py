@@ -1,9 +1,9 @@
 """The `elmokit` command: one file per subcommand, imported when that subcommand is used.
 
-Command `name` is the function `name` in `elmokit.cli.commands.name`, with `_` for `-`, or in the
-module that `_MODULES` names; the first line of its docstring is its entry in `elmokit --help`. Exit
-codes: 0 for success, 2 for invalid input, 1 for any other error, 130 after Ctrl-C, 143 after
-SIGTERM, 129 after SIGHUP and 141 if nobody reads the results to their end.
+A command is the function of its name, with `_` for `-`, in the module of `elmokit.cli.commands`
+that `COMMANDS` names; the first line of its docstring is its entry in `elmokit --help`. Exit codes:
+0 for success, 2 for invalid input, 1 for any other error, 130 after Ctrl-C, 143 after SIGTERM, 129
+after SIGHUP and 141 if nobody reads the results to their end.
 """
 
 import inspect
@@ -33,20 +33,17 @@ from elmokit.cli.output import (
 )
 from elmokit.errors import needs_torch
 
-COMMANDS = (
-    "demo", "vocab", "tokenize", "pretrain", "finetune", "perplexity", "surprisal", "pairs",
-    "reading", "predict-word", "change", "vectors", "distil", "embed", "merge", "train",
-    "evaluate", "predict", "experiment", "neighbors", "probe", "weights", "trace", "explore",
-    "serve", "plot", "track", "bench", "convert", "info", "cache",
-)  # fmt: skip
-"""In pipeline order."""
-_MODULES = {
-    "tokenize": "trace", "perplexity": "surprisal",
-    "predict-word": "trace", "distil": "vectors", "merge": "embed", "evaluate": "train",
-    "predict": "train", "neighbors": "probe", "weights": "probe", "explore": "serve",
-    "track": "plot", "bench": "embed", "cache": "info",
+COMMANDS = {
+    "demo": "demo", "vocab": "vocab", "tokenize": "trace", "pretrain": "pretrain",
+    "finetune": "finetune", "perplexity": "surprisal", "surprisal": "surprisal", "pairs": "pairs",
+    "reading": "reading", "predict-word": "trace", "change": "change", "vectors": "vectors",
+    "distil": "vectors", "embed": "embed", "merge": "embed", "train": "train",
+    "evaluate": "train", "predict": "train", "experiment": "experiment", "neighbors": "probe",
+    "probe": "probe", "weights": "probe", "trace": "trace", "explore": "serve", "serve": "serve",
+    "plot": "plot", "track": "plot", "bench": "embed", "convert": "convert",
+    "info": "info", "cache": "info",
 }  # fmt: skip
-"""The modules of commands that stand beside another one."""
+"""The module of each command, in pipeline order."""
 _TEXT_OPTIONS = ("--text", "-t", "--sentence")
 """Their values may be empty."""
 _MAIN_PROCESS_SECONDS = 10.0
@@ -88,37 +85,19 @@ class _Command(TyperCommand):
             raise typer.Exit(result.exit_code)
 
 
-class _LazyCommands(dict[str, Any]):
-    """Maps names to commands; imports a command on first lookup."""
-
-    def __getitem__(self, name: str) -> Any:
-        if super().__getitem__(name) is None:
-            function = name.replace("-", "_")
-            module = import_module(f"elmokit.cli.commands.{_MODULES.get(name, function)}")
-            self[name] = _build(getattr(module, function))
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Import the command as ``self[name]`` does."""
-        return self[name] if name in self else default  # noqa: SIM401 (calls `get`)
-
-
 class _Group(TyperGroup):
     """Imports commands on demand and reports all errors."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _LazyCommands.fromkeys(COMMANDS)
+        self.commands = dict.fromkeys(COMMANDS)  # the names, for help and suggestions
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names without importing the commands."""
-        return list(COMMANDS)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the table of commands for `--help`; unlike the base class, truncate nothing."""
-        texts = [(name, getattr(self.commands[name], "help", "")) for name in COMMANDS]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text.partition("\n")[0]) for name, text in texts])
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the module of a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"elmokit.cli.commands.{COMMANDS[cmd_name]}")
+        return _build(getattr(module, cmd_name.replace("-", "_")))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; turn exceptions into a message and an exit code."""
@@ -179,7 +158,8 @@ def _shared_by_all(*, json: options.JsonOption = False, debug: options.DebugOpti
 
 def _as_command(function: Callable[..., Any], text: str) -> Any:
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command(cls=_Command, help=text)(function)
+    # in the list of commands, the first line stands whole
+    single.command(cls=_Command, help=text, short_help=text.partition("\n")[0])(function)
     return typer.main.get_command(single)
 
 

@@ -247,12 +247,6 @@ def layers_of(text: str) -> str | int:
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
-def name_layers(layers: str | int) -> str:
-    """Return what ``--layers`` means, in words."""
-    named = {"all": "all layers", "top": "top layer", "average": "average of the layers"}
-    return named.get(str(layers), f"layer {layers}")
-
-
 def text_lines(
     paths: list[Path] | None,
     given: list[str] | None,
@@ -268,9 +262,8 @@ def text_lines(
         )
     if paths:
         return read_text_lines(find_files(paths), report, text_field=text_field)
-    with as_input_error():
-        for text in given or ():
-            check_text(text, where="--text")
+    for text in given or ():
+        check_text(text, where="--text")
     lines = [line for text in given or () for line in text.split("\n")]
     report.lines = len(lines)
     return (TextLine(None, number, line) for number, line in enumerate(lines, 1))

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -65,11 +66,8 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Sequence[objec
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the usual units: ``100 s``, ``12 min``, ``1 h 30 min``."""
-    if round(seconds) < 120:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return " ".join([f"{hours} h"] * bool(hours) + [f"{minutes} min"] * bool(minutes))
+    """Return a time as hours, minutes and seconds: ``1:30:00``."""
+    return str(timedelta(seconds=round(seconds)))
 
 
 def is_main_process() -> bool:

@@ -15,8 +15,8 @@ from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import ReadReport, describe_skips, read_lines
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
-from elmokit.text.sentences import ONE_PROCESS, Workers, sentences_of_lines, tokenize_lines
-from elmokit.text.tokenizers.protocol import Tokenizer
+from elmokit.text.sentences import ONE_PROCESS, Workers, counted_sentences, tokenize_lines
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 
 _log = logging.getLogger(__name__)
 
@@ -88,5 +88,6 @@ def split_lines(
             yield line.text
 
     report = ReadReport() if report is None else report
-    of_lines = sentences_of_lines(texts(), tokenizer, normalization, report)
+    sentences_by_line = NormalizingTokenizer(tokenizer, normalization).sentences_batch(texts())
+    of_lines = counted_sentences(sentences_by_line, report)
     return ((pending.popleft(), sentences) for sentences in of_lines)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError, needs_extra
 from elmokit.evaluation.surprisal import TypedWord, WordProbability, WordSurprisal
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import is_json
@@ -59,11 +59,9 @@ def _plain(value: Any) -> Any:
 
 
 def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:
-    try:
+    with needs_extra("arrow", module="pyarrow"):
         import pyarrow as pa
         from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("pyarrow", extra="arrow") from error
     likely = pa.list_(pa.struct([("word", pa.string()), ("probability", pa.float32())]))
     types = {
         str: pa.string(), str | None: pa.string(), int: pa.int64(), int | None: pa.int64(),

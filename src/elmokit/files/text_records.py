@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from elmokit.errors import FormatError, MissingExtraError
+from elmokit.errors import FormatError, needs_extra
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import (
     MAX_LINE_BYTES,
@@ -194,11 +194,9 @@ class TextRecords:
     # --- Parquet
 
     def _parquet_records(self) -> Iterator[TextRecord]:
-        try:
+        with needs_extra("arrow", module="pyarrow"):
             import pyarrow as arrow
             import pyarrow.parquet as parquet
-        except ImportError as error:
-            raise MissingExtraError("pyarrow", extra="arrow") from error
         advice = "Copy or write the file again."
         with self.path.open("rb") as source, damage(self.path, advice, what="damaged Parquet file"):
             options = {"buffer_size": 1 << 20, "pre_buffer": False}

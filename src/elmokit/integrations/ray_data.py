@@ -1,4 +1,4 @@
-"""Embedding on a Ray cluster (extra ``ray``): data sets, and the files of `elmokit embed`."""
+"""The files of `elmokit embed`, computed on a Ray cluster (extra ``ray``)."""
 
 import os
 from collections.abc import Generator, Iterable
@@ -8,11 +8,10 @@ from elmokit.embed.embedder import Embedder
 from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import EmbeddedSentence
-from elmokit.errors import InputError
+from elmokit.errors import InputError, needs_extra
 from elmokit.inference.precision import check_precision
 from elmokit.inference.results import LSTMState
-from elmokit.integrations.arrow_table import TableEmbedder
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
 from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines
 from elmokit.text.tokenizers.registry import tokenizer_for_model
@@ -20,36 +19,10 @@ from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 with needs_extra("ray", module="ray"):
-    import ray.data  # pyright: ignore[reportMissingImports]
+    import ray  # pyright: ignore[reportMissingImports]
     from ray.util import ActorPool  # pyright: ignore[reportMissingImports]
 
 CHARACTERS_PER_TOKEN = 16  # four batches of words of four characters: the size of a block
-
-
-def embed_dataset(
-    dataset: "ray.data.Dataset",
-    model: AnyModel = None,
-    *,
-    num_actors: int | tuple[int, int] = 2,
-    num_cpus: int = 1,
-    num_gpus: float = 0.0,
-    batch_size: int = 1024,
-    **settings: Any,
-) -> "ray.data.Dataset":
-    """Add the columns of `TableEmbedder` to a data set of sentences, lazily, on a pool of actors.
-
-    ``num_actors`` may be the fewest and the most of a pool that grows. Each has ``num_cpus`` cores
-    and ``num_gpus`` GPUs (0.25 lets four share one; with 0 the CPU computes). ``settings`` are
-    ``column``, ``options`` and ``precision`` of `TableEmbedder`.
-    """
-    fewest, most = (num_actors, num_actors) if isinstance(num_actors, int) else num_actors
-    device = "cuda" if num_gpus else "cpu"
-    made_of = {"model": open_bilm(model), "device": device, "threads": num_cpus}
-    return dataset.map_batches(
-        TableEmbedder, fn_constructor_kwargs=made_of | settings, batch_format="pyarrow",
-        batch_size=batch_size, num_cpus=num_cpus, num_gpus=num_gpus or None,
-        compute=ray.data.ActorPoolStrategy(min_size=fewest, max_size=most),
-    )  # fmt: skip
 
 
 class RayLines:

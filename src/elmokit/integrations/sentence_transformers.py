@@ -16,10 +16,10 @@ from torch import Tensor
 
 from elmokit.bilm.masking import mask_of
 from elmokit.bilm.scalar_mix import LayerChoice
-from elmokit.errors import FormatError, InputError, check_choice
+from elmokit.errors import FormatError, InputError, check_choice, needs_extra
 from elmokit.files.atomic import atomic_file
 from elmokit.inference.elmo import ELMo
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.weights.model_dir import PretrainedBiLM, as_modules
 
 with needs_extra("sentence-transformers", module="sentence-transformers"):

@@ -1,26 +1,16 @@
-"""What several integrations need: missing extras by name, and a model's files as bytes."""
+"""What several integrations need: the models that they take, and a model's files as bytes."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from os import PathLike
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError, MissingExtraError
+from elmokit.errors import FormatError
 from elmokit.files.temporary import scratch_directory
 from elmokit.weights.model_files import FILE_NAMES
 from elmokit.weights.stored_bilm import LoadedBiLM, read_bilm
 
 AnyModel = str | PathLike[str] | LoadedBiLM | None
 """A directory, a name or a loaded model; None is the English model in the package."""
-
-
-@contextmanager
-def needs_extra(extra: str, *, module: str) -> Iterator[None]:
-    """Name the extra that brings a library where it is missing."""
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtraError(module, extra=extra) from error
 
 
 def files_of(embedder: Embedder) -> dict[str, bytes]:

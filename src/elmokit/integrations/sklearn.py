@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import PoolingName, default_layers
-from elmokit.errors import InputError, check_choice
-from elmokit.inference.results import Layers, check_layers, check_one_layer
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.errors import InputError, needs_extra
+from elmokit.inference.results import Layers, check_one_layer
+from elmokit.integrations.shared import AnyModel
 
 with needs_extra("sklearn", module="scikit-learn"):
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -48,31 +47,20 @@ class ElmoVectorizer(TransformerMixin, BaseEstimator):
         self.device, self.precision = device, precision
 
     def fit(self, X: Any, y: object = None) -> "ElmoVectorizer":
-        check_choice(self.pooling, PoolingName, name="pooling")
-        layers = default_layers(self.pooling) if self.layers is None else self.layers
-        check_one_layer(layers)
         _texts(X)
         self.embedder_ = Embedder.load(self.model, device=self.device, precision=self.precision)
-        check_layers(layers, self.embedder_.num_layers)
+        self.transform([])  # checks pooling and layers
         return self
 
     def transform(self, X: Any) -> Any:
         """Return float32 vectors (N, 2D); an empty sentence is zeros."""
         check_is_fitted(self, "embedder_")
-        if self.layers is not None:
-            check_one_layer(self.layers)
+        check_one_layer(self.layers)
         return self.embedder_.embed_sentences(_texts(X), pooling=self.pooling, layers=self.layers)
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         check_is_fitted(self)
         return np.array([f"elmo{i}" for i in range(self.embedder_.dim)], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _texts(X: Any) -> Any:

@@ -14,9 +14,9 @@ from typing import Any, no_type_check
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError
+from elmokit.errors import InputError, needs_extra
 from elmokit.inference.results import Layers, check_one_layer
-from elmokit.integrations.shared import embedder_of, files_of, needs_extra
+from elmokit.integrations.shared import embedder_of, files_of
 from elmokit.weights.stored_bilm import read_bilm
 
 with needs_extra("spacy", module="spacy"):

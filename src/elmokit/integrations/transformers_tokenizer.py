@@ -3,12 +3,12 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import InputError
+from elmokit.errors import InputError, needs_extra
 from elmokit.files.atomic import atomic_file
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.text.char_vocab import NUM_CHARS, CharVocab, CharVocabConfig
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization, normalize
@@ -234,6 +234,3 @@ class ElmoTokenizer(SavedTokenizer):
             zeros = [0] * self._chars.config.max_characters
             padded["input_ids"] = [zeros if isinstance(r, int) else r for r in padded["input_ids"]]
         return padded
-
-    def _decode(self, token_ids: Any, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("ids of ELMo are rows of bytes of words; keep the words instead")

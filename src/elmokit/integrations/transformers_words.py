@@ -13,8 +13,8 @@ from typing import Any
 
 from elmokit.bilm.config import Direction
 from elmokit.config import to_dict
-from elmokit.errors import InputError
-from elmokit.integrations.shared import AnyModel, needs_extra
+from elmokit.errors import InputError, needs_extra
+from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import PAD, SavedTokenizer, convertible
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD

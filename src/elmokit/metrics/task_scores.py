@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError, needs_extra
 
 Counts = NDArray[np.float64]
 
@@ -309,10 +309,8 @@ def _homes(clusters: _Sets, others: _Sets) -> list[list[int]]:
 
 def _best_similarity(response: _Sets, key: _Sets) -> float:
     """Return the largest sum of ``2 |K ∩ R| / (|K| + |R|)`` over one-to-one matchings."""
-    try:
+    with needs_extra("train", module="scipy"):
         from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise MissingExtraError("scipy", extra="train") from error
     if not response or not key:
         return 0.0
     phi = np.array([[2 * len(k & r) / (len(k) + len(r)) for r in response] for k in key])

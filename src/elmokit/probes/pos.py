@@ -14,7 +14,7 @@ from itertools import compress, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import InputError, MissingExtraError
+from elmokit.errors import InputError, needs_extra
 from elmokit.metrics.task_scores import accuracy_of, count_labels
 from elmokit.probes.inputs import VectorSource, check_names, find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
@@ -81,13 +81,10 @@ def _classify(
     tags: Sequence[str],
     dev_rows: Num[np.ndarray, "M X"],
 ) -> list[str]:
-    try:
+    with needs_extra("sklearn", module="scikit-learn"):
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="sklearn") from error
-
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
     classifier.fit(rows, tags)  # warns if it does not converge
     return classifier.predict(dev_rows).tolist()

@@ -69,10 +69,8 @@ class Lexicon:
 
     @classmethod
     def read(cls, path: Path) -> "Lexicon":
-        """Read the file; `FormatError` if it is missing or damaged."""
+        """Read the file; `FormatError` if it is damaged."""
         advice, keys = "Copy the whole model directory again.", ("characters", "words")
-        if not path.exists():
-            raise FormatError(f"{path} is missing. {advice}")
         content = read_bounded(path, MAX_WORD_LIST_BYTES)
         lists = parse_json(content, source=path, advice=advice, required=keys)
         for key in keys:

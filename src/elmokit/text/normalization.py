@@ -27,7 +27,7 @@ as in its training.
 import functools
 import re
 import unicodedata
-from itertools import chain, compress, pairwise
+from itertools import chain, compress, groupby, pairwise
 from types import SimpleNamespace
 from typing import Literal
 
@@ -77,14 +77,17 @@ def _compose(text: str) -> str:
     `unicodedata` puts marks in order by insertion, so 480,000 marks after one letter take minutes.
     Long runs of marks are therefore sorted first, into the order that NFC prescribes.
     """
-    if len(text) > _LONG_TEXT and not _marks().isdisjoint(text[::_LONG_RUN]):
-        text = _long_runs_of_marks().sub(_in_order, text)
+    # a long run has one of the characters at every so many places
+    if len(text) > _LONG_TEXT and not _MARKS.isdisjoint(_kinds(text[::_LONG_RUN])):
+        text = re.sub(f"[{combining_marks()}]{{{_LONG_RUN},}}", _in_order, text)
     return unicodedata.normalize("NFC", text)
 
 
 def _in_order(run: re.Match[str]) -> str:
     marks = "".join(unicodedata.normalize("NFD", mark) for mark in run.group())
-    return "".join(sorted(marks, key=unicodedata.combining))
+    # those of class 0 stay where they are, and the others between them
+    groups = groupby(marks, key=lambda mark: unicodedata.combining(mark) > 0)
+    return "".join(chain.from_iterable(sorted(g, key=unicodedata.combining) for _, g in groups))
 
 
 @functools.cache
@@ -93,26 +96,15 @@ def combining_marks() -> str:
     # no marks: ideographs, syllables, surrogates and private use, tags
     parts = ((0x300, 0x3400), (0xA4D0, 0xAC00), (0xF900, 0x17000), (0x18D00, 0x20000))
     codes = [*chain(*(range(*part) for part in parts)), *range(0xE0100, 0xE01F0)]
-    is_mark = map({"Mn", "Mc", "Me"}.__contains__, map(unicodedata.category, map(chr, codes)))
+    is_mark = map(_MARKS.__contains__, _kinds(map(chr, codes)))
     marks = list(compress(codes, is_mark))
     starts = [a for before, a in pairwise((0, *marks)) if a != before + 1]
     ends = [a for a, after in pairwise((*marks, 0)) if after != a + 1]
     return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(starts, ends, strict=True))
 
 
-@functools.cache
-def _marks() -> frozenset[str]:
-    """Return the characters that NFC may reorder, or that consist of such; some 900."""
-    chars = map(chr, range(0x300, 0x20000))  # ideographs, tags and private use follow
-    combining, decomposed = unicodedata.combining, functools.partial(unicodedata.normalize, "NFD")
-    return frozenset(char for char in chars if combining(decomposed(char)[0]))
-
-
-@functools.cache
-def _long_runs_of_marks() -> re.Pattern[str]:
-    return re.compile(f"[{''.join(_marks())}]{{{_LONG_RUN},}}")
-
-
+_kinds = functools.partial(map, unicodedata.category)
+_MARKS = frozenset(["Mn", "Mc", "Me"])
 _LONG_TEXT = 1000
 """Characters; shorter texts are in order in a millisecond, however their marks stand."""
 _LONG_RUN = 31

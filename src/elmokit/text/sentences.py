@@ -15,7 +15,7 @@ from typing import Any
 
 from elmokit.files.text_reader import ReadReport
 from elmokit.text.normalization import Normalization
-from elmokit.text.tokenizers.protocol import Tokenizer, normalized_sentences
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 BLOCK_CHARACTERS = 1 << 18
@@ -35,9 +35,6 @@ class Workers:
 
         Each process calls ``make`` once, for what it does with its blocks.
         """
-        if self.count == 1:
-            yield from map(make(), blocks)
-            return
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
@@ -103,25 +100,21 @@ def tokenize_lines(
     workers: Workers = ONE_PROCESS,
 ) -> Iterator[list[str]]:
     """Yield and count the non-empty sentences of normalized lines; reads slightly ahead."""
-    for sentences in sentences_of_lines(lines, tokenizer, normalization, report, workers=workers):
-        yield from sentences
-
-
-def sentences_of_lines(
-    lines: Iterable[str],
-    tokenizer: Tokenizer,
-    normalization: Normalization,
-    report: ReadReport,
-    *,
-    workers: Workers = ONE_PROCESS,
-) -> Iterator[list[list[str]]]:
     if workers.count > 1:
         config = TokenizerConfig(name=tokenizer.name, version=tokenizer.version)
         make = partial(_block_tokenizer, config, normalization)
         blocks = blocks_of_lines(lines, BLOCK_CHARACTERS)
         sentences_by_line = chain.from_iterable(workers.map(make, blocks))
     else:
-        sentences_by_line = normalized_sentences(tokenizer, lines, normalization)
+        sentences_by_line = NormalizingTokenizer(tokenizer, normalization).sentences_batch(lines)
+    for sentences in counted_sentences(sentences_by_line, report):
+        yield from sentences
+
+
+def counted_sentences(
+    sentences_by_line: Iterable[list[list[str]]], report: ReadReport
+) -> Iterator[list[list[str]]]:
+    """Yield the sentences of each line that have words, and count all."""
     for sentences in sentences_by_line:
         if not all(sentences):
             report.skipped["empty_sentence"] += sentences.count([])
@@ -132,5 +125,5 @@ def sentences_of_lines(
 
 
 def _block_tokenizer(config: TokenizerConfig, normalization: Normalization) -> Work:
-    tokenizer = build_tokenizer(config)
-    return lambda lines: list(normalized_sentences(tokenizer, lines, normalization))
+    tokenizer = NormalizingTokenizer(build_tokenizer(config), normalization)
+    return lambda lines: list(tokenizer.sentences_batch(lines))

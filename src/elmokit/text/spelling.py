@@ -54,8 +54,7 @@ class SpellingModel:
         arrays = (symbols, num_children, costs)
         sizes = {len(symbols) + 1, len(num_children), len(costs) + 1}
         kinds = {(array.dtype.name, array.ndim) for array in arrays}
-        if kinds != {("uint8", 1)} or len(sizes) > 1:
-            raise ValueError("`symbols`, `num_children` and `costs` do not belong together")
+        _check(kinds == {("uint8", 1)} and len(sizes) == 1)
         self._arrays = {"symbols": symbols, "num_children": num_children, "costs": costs}
         probs = np.where(costs == _NONE, 0.0, 2.0 ** (-costs.astype(np.float64) / _STEPS))
         self._levels: list[_Level] = []
@@ -65,16 +64,14 @@ class SpellingModel:
             children = num_children[first + 1 - len(keys) : first + 1].astype(np.int64)
             owner = np.repeat(np.arange(len(keys)), children)
             level = slice(first, first + len(owner))
-            if level.stop > len(symbols) or len(self._levels) > MAX_LENGTH:
-                raise ValueError("the tree of n-grams is damaged")
+            _check(level.stop <= len(symbols) and len(self._levels) <= MAX_LENGTH)
             rests = 1.0 - np.bincount(owner, probs[level], minlength=len(keys))
             self._levels.append(_Level(keys, shares, rests))
             keys = (keys[owner] << np.uint64(8)) | symbols[level]
             shares, first = probs[level], level.stop
-            if rests.min() <= 0 or (keys[1:] <= keys[:-1]).any():
-                raise ValueError("the n-grams are out of order, or more probable than one")
-        if first < len(symbols) or len(self._levels) < 2:
-            raise ValueError("there are n-grams left over, or none")
+            # in order, and no context gives more than 1
+            _check(rests.min() > 0 and not (keys[1:] <= keys[:-1]).any())
+        _check(first == len(symbols) and len(self._levels) > 1)
         of_end = self._levels[1].find(np.array([END_OF_WORD], np.uint64), "shares", 0.0)
         self._ending = float(of_end[0] + self._levels[0].rests[0] / NUM_BEGINNINGS)
 
@@ -182,6 +179,11 @@ class SpellingModel:
     @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+def _check(is_tree: bool) -> None:
+    if not is_tree:
+        raise ValueError("the arrays are no tree of n-grams")
 
 
 @dataclass(frozen=True)

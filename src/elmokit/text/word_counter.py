@@ -117,10 +117,9 @@ def build_vocab(
         num_words = counter.num_words
     if not counts:
         raise FormatError(
-            f"No word occurs at least {min_count} times in this text, so the vocabulary would be "
-            "empty. Give more text, or a lower minimum."
-            if num_words else "There is no word in this text, so the vocabulary would be empty."
-        )  # fmt: skip
+            f"There is no word in this text that occurs {min_count} times or more, so the "
+            "vocabulary would be empty. Give more text, or a lower minimum."
+        )
     coverage = sum(count for _, count in counts) / num_words
     return BuiltVocab(WordVocab.build(counts), num_sentences, num_words, coverage)
 

@@ -137,10 +137,6 @@ def read_all_lines(path: str | os.PathLike[str], *, advice: str | None = None) -
     A line of white space beyond ASCII, such as an ideographic space, is a word: the original reads
     it as the empty word, and the ids after it count it.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(
-            f"There is no vocabulary {os.fspath(path)}. `elmokit vocab CORPUS -o FILE` writes one."
-        )
     raw = read_whole(Path(path), MAX_WORD_LIST_BYTES)
     try:
         text = raw.decode("utf-8")

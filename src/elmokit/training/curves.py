@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import InputError, MissingExtraError, quoted
+from elmokit.errors import InputError, needs_extra, quoted
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage
@@ -43,10 +43,8 @@ def check_picture_name(path: Path) -> None:
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of so many inches; it needs no display."""
-    try:
+    with needs_extra("plots", module="matplotlib"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", extra="plots") from error
     return Figure(figsize=(width, height), dpi=DOTS_PER_INCH, layout="constrained")
 
 
@@ -166,10 +164,8 @@ def track(run_dir: Path, *, follow: bool = False) -> int:
     """
     if not (run_dir / METRICS_FILE).is_file():
         raise InputError(f"{run_dir} has no {METRICS_FILE}: it is no run of pretrain or train.")
-    try:
+    with needs_extra("tensorboard", module="tensorboard"):
         from torch.utils.tensorboard.writer import SummaryWriter
-    except ImportError as error:
-        raise MissingExtraError("tensorboard", extra="tensorboard") from error
     config, written = _read(run_dir / RUN_FILE).get("config"), set[tuple[int, frozenset[str]]]()
     until_interrupted = suppress(KeyboardInterrupt) if follow else nullcontext()
     with SummaryWriter(str(run_dir / "tensorboard")) as writer, until_interrupted:

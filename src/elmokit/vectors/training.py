@@ -19,10 +19,10 @@ from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import (
     SEEDS,
     FormatError,
-    MissingExtraError,
     check_choices,
     check_ranges,
     counted,
+    needs_extra,
 )
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
@@ -109,10 +109,8 @@ def train_vectors(
     also called from another thread.
     """
     suffix = check_suffix(output)
-    try:
+    with needs_extra("static", module="gensim"):
         import gensim.models  # noqa: F401 (fail now, not after hours of tokenization)
-    except ImportError as error:
-        raise MissingExtraError("gensim", extra="static") from error
     metadata_path = output.with_name(f"{output.name}.json")
     paths, read = list(map(Path, corpus)), ReadReport()
     for path in (output, metadata_path):

@@ -20,7 +20,7 @@ import numpy as np
 
 from elmokit.bilm.config import BiLMConfig
 from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
-from elmokit.errors import FormatError, InputError, MissingExtraError
+from elmokit.errors import FormatError, InputError, needs_extra
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import damage
 from elmokit.shapes import Float, Integer
@@ -103,10 +103,8 @@ def run_onnx(
 
 
 def _imported(library: str) -> Any:
-    try:
+    with needs_extra("onnx", module=library):
         return import_module(library)
-    except ImportError as error:
-        raise MissingExtraError(library, extra="onnx") from error
 
 
 class _Graph:

@@ -4,7 +4,6 @@ import os
 import signal
 import warnings
 
-import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
@@ -18,7 +17,7 @@ with warnings.catch_warnings():
     ray = pytest.importorskip("ray", reason="ray is not installed")
     pytest.importorskip("pandas", reason="Ray Data needs pandas")
     from elmokit.embed.job import embed_lines
-    from elmokit.integrations.ray_data import RayLines, embed_dataset
+    from elmokit.integrations.ray_data import RayLines
 
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
 
@@ -74,16 +73,3 @@ def test_a_killed_actor_loses_nothing(model, text, tmp_path):
         again = ray.get(first.__ray_call__.remote(lambda actor: os.getpid()))
     assert again != killed[0]
     assert (tmp_path / "two.h5").read_bytes() == (tmp_path / "one.h5").read_bytes()
-
-
-def test_a_data_set_gets_the_vectors(model):
-    texts = [" ".join(words) for words in random_sentences(40, seed=5)]
-    rows = [{"id": number, "text": text} for number, text in enumerate(texts)]
-    dataset = ray.data.from_items(rows, override_num_blocks=4)
-    found = embed_dataset(dataset, model, batch_size=8).take_all()
-    expected = Embedder(model).embed([text.split() for text in texts], layers="average")
-    for row in found:
-        assert list(row["tokens"]) == texts[row["id"]].split()
-        vectors = np.array(list(row["average"]), np.float32).reshape(-1, 16)
-        np.testing.assert_array_equal(vectors, expected[row["id"]])
-    assert sorted(row["id"] for row in found) == list(range(40))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from elmokit.cli.output import emit_json, watch_training
+from elmokit.cli.output import Result, watch_training
 from elmokit.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def demo(
     *,
     language: list[str] | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="DIR")] = None,
-    json: bool = False,
-) -> None:
+) -> Result:
     """Pre-train a toy model on packaged text and show neighbors of ambiguous words (offline).
 
     Args:
@@ -46,22 +45,21 @@ def demo(
     import torch
 
     torch.set_num_threads(1)  # with matrices this small, threads only wait for each other
+    results, lines = [], []
     with ExitStack() as stack:
         folder = output or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        results = []
         for name in chosen:
-            figures, lines = _show_language(name, folder / name)
+            figures, neighbors = _show_language(name, folder / name)
             results.append({**figures, "model_dir": output and folder / name})
-            for line in () if json else lines:
-                typer.echo(line)
-    if json:
-        emit_json({"languages": results})
-        return
-    typer.echo("\nA page that looks inside the packaged models: elmokit explore --open")
-    typer.echo("How to do this on your own text, and more: docs/quickstart.md")
+            lines += neighbors
+    lines.append("\nA page that looks inside the packaged models: elmokit explore --open")
+    lines.append("How to do this on your own text, and more: docs/quickstart.md")
     if output is not None:
         model = quoted(output / chosen[0])
-        typer.echo(f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {model}")
+        lines.append(
+            f"The models are in {output}; try: elmokit embed TEXT -o OUT.h5 --model {model}"
+        )
+    return Result({"languages": results}, lines)
 
 
 def _show_language(name: str, run_dir: Path) -> tuple[dict[str, Any], list[str]]:

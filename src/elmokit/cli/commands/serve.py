@@ -12,7 +12,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, emit_json
-from elmokit.errors import InputError, MissingExtraError, counted, quoted, refuse
+from elmokit.errors import InputError, counted, needs_extra, quoted, refuse
 from elmokit.web.startup import ServerSettings
 
 if TYPE_CHECKING:
@@ -76,11 +76,9 @@ def serve(
         timeout: Seconds after which a request gets status 503.
         json: Print URL and name of the model as one JSON object.
     """
-    try:
+    with needs_extra("serve", module="starlette or uvicorn"):
         from elmokit.web.api.routes import Service
         from elmokit.web.server import Server
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="serve") from error
     from elmokit.embed import word_checks
     from elmokit.embed.embedder import Embedder
     from elmokit.text.word_vocab import COPY_AGAIN, WordVocab
@@ -191,15 +189,10 @@ def explore(
 def _serve(
     names: list[str], runs: list[Path], tasks: list[Path], *, host: str, port: int, show: bool
 ) -> None:
-    try:
-        from elmokit.web.page.calls import page_router
+    with needs_extra("serve", module="starlette or uvicorn"):
+        from elmokit.web.page.calls import Calls, page_router
         from elmokit.web.server import Server
-    except ModuleNotFoundError as error:
-        missing = MissingExtraError(str(error.name), extra="serve")
-        missing.add_note("Without it, --export DIR writes the page for any other web server.")
-        raise missing from error
     from elmokit.training.curves import check_run_dir
-    from elmokit.web.page.calls import Calls
     from elmokit.web.page.export import catalog, page_files
     from elmokit.web.page.models import distinct_names, load_explored
     from elmokit.web.startup import ServerSettings, listen, load_task_run, url_of

@@ -82,10 +82,8 @@ def surprisal(
     if output is not None:
         files.write_surprisal(rows, output, metadata, columns)
     else:
-        if json:
-            files.write_jsonl(rows, sys.stdout, columns)
-        else:
-            files.write_tsv(rows, sys.stdout, columns)
+        write = files.write_jsonl if json else files.write_tsv
+        write(rows, sys.stdout, columns)
         sys.stdout.flush()
     report = scored.report()
     if output is not None and json:

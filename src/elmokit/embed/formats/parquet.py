@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 
 from elmokit.embed.formats.rows import TOKENS_KEY, Row, Sentence
-from elmokit.errors import MissingExtraError
+from elmokit.errors import needs_extra
 from elmokit.files.lines import check_growth
 from elmokit.weights.card import METADATA_KEY
 
-try:
+with needs_extra("arrow", module="pyarrow"):
     import pyarrow as pa
     from pyarrow import parquet
-except ImportError as error:
-    raise MissingExtraError("pyarrow", extra="arrow") from error
 
 _ROWS_TOGETHER = 64
 _TOKENS = f"{TOKENS_KEY}."

@@ -8,7 +8,7 @@ closer to the treebanks. Nothing is escaped (``&`` stays ``&``).
 import functools
 from typing import Any
 
-from elmokit.errors import MissingExtraError
+from elmokit.errors import needs_extra
 from elmokit.text.tokenizers.protocol import cut_long_text
 
 _MAX_TEXT_CHARACTERS = 20_000
@@ -24,12 +24,10 @@ class EnglishTokenizer:
     def __init__(self) -> None:
         from importlib.metadata import version
 
-        try:
+        with needs_extra("en", module="sacremoses and pysbd"):
             libraries = f"sacremoses {version('sacremoses')}, pysbd {version('pysbd')}"
             import pysbd
             from sacremoses import MosesTokenizer
-        except ImportError as error:
-            raise MissingExtraError("sacremoses and pysbd", extra="en") from error
         self.version = f"2, {libraries}"
         self._segmenter = functools.partial(pysbd.Segmenter, language="en", clean=False)
         self._moses = MosesTokenizer(lang="en")

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from elmokit.errors import MissingExtraError
+from elmokit.errors import MissingExtraError, needs_extra
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import cut_long_text
 
@@ -45,10 +45,8 @@ class KoreanTokenizer:
     def __init__(self) -> None:
         from importlib.metadata import version
 
-        try:
+        with needs_extra("ko", module="kiwipiepy"):
             self.version = f"2, kiwipiepy {version('kiwipiepy')}"
-        except ImportError:
-            raise MissingExtraError("kiwipiepy", extra="ko") from None
 
     def tokenize(self, sentence: str) -> list[str]:
         return [token for part in self.sentences(sentence) for token in part]

@@ -33,14 +33,6 @@ def sentences_batch(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[list
     return split_many(texts)
 
 
-def normalized_sentences(
-    tokenizer: Tokenizer, texts: Iterable[str], form: Normalization
-) -> Iterator[list[list[str]]]:
-    sentences_by_text = sentences_batch(tokenizer, (normalize(text, form) for text in texts))
-    for sentences in sentences_by_text:
-        yield [normalized_tokens(tokens, form) for tokens in sentences]
-
-
 class WhitespaceTokenizer:
     """Tokens between white space, one sentence a line: for text that is already tokenized."""
 
@@ -69,8 +61,12 @@ class NormalizingTokenizer:
         return normalized_tokens(tokens, self._form)
 
     def sentences(self, text: str) -> list[list[str]]:
-        sentences = self._tokenizer.sentences(normalize(text, self._form))
-        return [normalized_tokens(tokens, self._form) for tokens in sentences]
+        return next(self.sentences_batch([text]))
+
+    def sentences_batch(self, texts: Iterable[str]) -> Iterator[list[list[str]]]:
+        plain = (normalize(text, self._form) for text in texts)
+        for sentences in sentences_batch(self._tokenizer, plain):
+            yield [normalized_tokens(tokens, self._form) for tokens in sentences]
 
 
 def cut_long_text(text: str, max_characters: int) -> list[str]:

@@ -60,18 +60,13 @@ class TokenizerConfig:
         return self.name == other.name and is_same_version
 
     def __post_init__(self) -> None:
-        name, colon, language = self.name.partition(":")
-        if colon and name == DEFAULT_TOKENIZER and not self.version:
-            if language not in LANGUAGES:
-                raise ConfigError(
-                    f"the tokenizer simple knows no language {language!r}, only "
-                    f"{', '.join(filter(None, LANGUAGES))}."
-                )
+        versions = {f"{DEFAULT_TOKENIZER}:{code}": version_of(code) for code in LANGUAGES}
+        if self.name in versions and not self.version:
+            object.__setattr__(self, "version", versions[self.name])
             object.__setattr__(self, "name", DEFAULT_TOKENIZER)
-            object.__setattr__(self, "version", version_of(language))
         if self.name not in (AUTO, *TOKENIZERS):
             raise ConfigError(
-                f"there is no tokenizer {self.name!r}: choose one of {', '.join(TOKENIZERS)}."
+                f"there is no tokenizer {self.name!r}: choose one of {describe_tokenizers()}."
             )
 
 
