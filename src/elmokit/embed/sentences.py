@@ -136,8 +136,6 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-PlainPooling = Literal["mean", "max"]
-"""Those that need nothing but the vectors."""
 PoolingName = Literal["sif", "mean", "max"]
 
 
@@ -185,24 +183,11 @@ class Pooling:
         """Return one float32 vector for the words of a sentence; zeros if there are none."""
         if self._sif is not None:
             return self._sif.pool(vectors, words)
-        return pool(vectors, pooling=self.name)
-
-
-def pool(
-    vectors: Float[np.ndarray, "*layers W E"], *, pooling: str = "mean"
-) -> Float[np.ndarray, "*layers E"]:
-    """Return one float32 vector for the words of a sentence; zeros if there are none.
-
-    Args:
-        vectors: What `Embedder.embed` returns for the sentence, without its boundaries.
-        pooling: ``"mean"``, summed in double precision, or ``"max"`` of each dimension.
-    """
-    check_choice(pooling, PlainPooling, name="pooling")
-    if not vectors.shape[-2]:
-        return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
-    if pooling == "max":
-        return vectors.max(axis=-2).astype(np.float32, copy=False)
-    return vectors.mean(axis=-2, dtype=np.float64).astype(np.float32)
+        if not words:
+            return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
+        if self.name == "max":
+            return vectors.max(axis=-2).astype(np.float32, copy=False)
+        return vectors.mean(axis=-2, dtype=np.float64).astype(np.float32)
 
 
 def embed_sentences(

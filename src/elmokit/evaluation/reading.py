@@ -100,7 +100,8 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
     table, spill = Table(path), options.spill
     texts, located = _texts_of(table, options)
     loaded = open_bilm(model)
-    words = _observed(loaded, table, texts, located, options)
+    typed = typed_words(loaded, texts, state=options.state, **options.scoring)
+    words = observe(typed, located, table[options.word], spill=spill)
     measures = {name: table.numbers(name) for name in options.measures}
     others = {name: table.numbers(name) for name in options.against}
     frequencies = _frequencies(loaded, table, options)
@@ -153,17 +154,6 @@ def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[tu
         for text, place in zip(table[options.sentence], order, strict=True)
     ]
     return list(numbers), located
-
-
-def _observed(
-    model: StoredBiLM,
-    table: Table,
-    texts: Sequence[str],
-    located: Sequence[tuple[int, int]],
-    options: ReadingOptions,
-) -> Observations:
-    typed = typed_words(model, texts, state=options.state, **options.scoring)
-    return observe(typed, located, table[options.word], spill=options.spill)
 
 
 def observe(
