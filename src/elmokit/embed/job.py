@@ -83,14 +83,13 @@ def embed_lines(
     text = NumberedLines(
         texts, exclude=output_paths(path), shard=options.shard, text_field=options.text_field
     )
-    may_replace = options.resume or options.overwrite
-    check_target(path, inputs=text.files, overwrite=may_replace)
     parts = PartStore(parts_dir)
     with open_job(
         parts_dir, "embed", Identity(metadata), resume=options.resume,
         overwrite=options.overwrite, pieces=parts,
     ) as job:  # fmt: skip
-        check_target(path, inputs=text.files, overwrite=may_replace)  # another may have finished
+        # here, because another process may have finished the job until now
+        check_target(path, inputs=text.files, overwrite=options.resume or options.overwrite)
         for folder in (path.parent, parts_dir):
             remove_leftovers(folder)
         started = time.monotonic()

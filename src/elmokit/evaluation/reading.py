@@ -5,7 +5,6 @@ of length, frequency and position (`elmokit.evaluation.regression`).
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,7 +172,7 @@ def observe(
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
         typed = sentence[position] if 0 <= position < len(sentence) else None
-        if typed is None or _bare(typed.word) != _bare(text):
+        if typed is None or _plain(typed.word).lower() != _plain(text).lower():
             at = "there is none" if typed is None else f"it is {shown(typed.word)}"
             raise InputError(
                 f"The table has {shown(text)} as word {position} (from 0) of the sentence "
@@ -186,14 +185,8 @@ def observe(
     return Observations(words, numbers, positions, before)
 
 
-def _bare(text: str) -> str:
-    """Return a word without the punctuation around it, in lower case."""
-    signs = "".join(sign for sign in text if unicodedata.category(sign).startswith("P"))
-    return text.strip(signs).lower()
-
-
 def _plain(word: str) -> str:
-    """Return a word without punctuation around it, as the vocabulary has it."""
+    """Return a word without the signs around it, as the vocabulary has it."""
     return re.sub(r"^\W+|\W+$", "", word) or word
 
 
