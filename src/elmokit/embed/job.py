@@ -36,8 +36,7 @@ OnProgress = Callable[[int, int | None, str], object]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedReport:
-    output: Path | str
-    """A string for an address."""
+    output: Path
     sentences: int
     """In the file."""
     words: int
@@ -83,13 +82,14 @@ def embed_lines(
     text = NumberedLines(
         texts, exclude=output_paths(path), shard=options.shard, text_field=options.text_field
     )
+    may_replace = options.resume or options.overwrite
+    check_target(path, inputs=text.files, overwrite=may_replace)
     parts = PartStore(parts_dir)
     with open_job(
         parts_dir, "embed", Identity(metadata), resume=options.resume,
         overwrite=options.overwrite, pieces=parts,
     ) as job:  # fmt: skip
-        # here, because another process may have finished the job until now
-        check_target(path, inputs=text.files, overwrite=options.resume or options.overwrite)
+        check_target(path, inputs=text.files, overwrite=may_replace)  # another may have finished
         for folder in (path.parent, parts_dir):
             remove_leftovers(folder)
         started = time.monotonic()
