@@ -286,7 +286,7 @@ class Embedder:
         return metadata
 
     def _tokenized(self, sentences: Iterable[GivenSentence]) -> Iterator[list[str]]:
-        return split_sentences(sentences, self.tokenizer.tokenize, on_words=self._checks.add)
+        return split_sentences(sentences, self.tokenizer.tokenize)
 
     def _encode(self, sentences: list[list[str]]) -> tuple[np.ndarray, DistinctTokens]:
         vectors, tokens = self._bilm.encode(sentences)

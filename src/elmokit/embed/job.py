@@ -36,8 +36,7 @@ OnProgress = Callable[[int, int | None, str], object]
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedReport:
-    output: Path | str
-    """A string for an address."""
+    output: Path
     sentences: int
     """In the file."""
     words: int

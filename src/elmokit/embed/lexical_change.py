@@ -35,8 +35,6 @@ OnProgress = Callable[[str, int, int | None], object]
 ROUNDS_FOR_EACH_WORD = 40
 """Most permutations of a word are this times the words: a single changed word among any number can
 have a false discovery rate of 1 / 40."""
-MIN_SAMPLE = 2
-"""Occurrences without which there are no pairs within a corpus."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +162,9 @@ def find_changes(
         layers: As in `Embedder.embed`, except ``"all"``.
         unit: What gives at most one occurrence of a word: ``"line"``, ``"document"`` (lines up to a
             blank one), or ``"auto"``: documents, if both corpora have twice ``min_count`` of them.
-        min_count: Units that a word must have in both corpora.
+        min_count: Units that a word must have in both corpora, at least 2.
         max_words: Most words without ``words``.
-        sample: Most occurrences of a word from one corpus.
+        sample: Most occurrences of a word from one corpus, at least 2, which are a pair.
         num_rounds: Permutations; of words with very small p-values up to 40 for each word compared.
         num_examples: Sentences for each word and corpus.
         seed: Of samples and permutations.
@@ -179,14 +177,6 @@ def find_changes(
     """
     check_choice(unit, Unit, name="unit")
     check_one_layer(layers)
-    least = {
-        "min_count": (min_count, MIN_SAMPLE), "max_words": (max_words, 1),
-        "sample": (sample, MIN_SAMPLE), "num_rounds": (num_rounds, 1),
-        "num_examples": (num_examples, 0),
-    }  # fmt: skip
-    for name, (value, lowest) in least.items():
-        if value < lowest:
-            raise InputError(f"`{name}` must be at least {lowest}, got {value}.")
     files = [find_files([path]) for path in (a, b)]
     if any(map(is_read_once, files[0] + files[1])):
         raise InputError(f"{a}, {b}: a corpus is read twice: give files, not a pipe.")

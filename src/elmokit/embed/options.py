@@ -7,7 +7,7 @@ from typing import Literal
 from elmokit.embed.formats.registry import OutputFormat, find_format
 from elmokit.embed.sentences import PoolingName, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
-from elmokit.errors import InputError, check_choice, refuse
+from elmokit.errors import check_choice, refuse
 from elmokit.inference.results import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
@@ -75,5 +75,3 @@ class EmbedOptions:
             check_choice(self.pooling, PoolingName, name="pooling")
         check_state_policy(self.state)
         check_choice(self.dtype, FileDtype, name="dtype")
-        if self.batch_tokens < 1:
-            raise InputError(f"`batch_tokens` must be at least 1, got {self.batch_tokens}.")

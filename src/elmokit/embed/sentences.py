@@ -11,6 +11,7 @@ import numpy as np
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, VectorStream
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
+from elmokit.metrics.lexical_change import unit
 from elmokit.shapes import Float
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import GivenSentence
@@ -56,7 +57,7 @@ class SifStatistics:
         weights = _weights(words, probabilities)
         share = weights**2 * [probabilities[word.lower()] for word in words]
         share = share / share.sum()
-        rows = _unit(vectors)
+        rows = unit(vectors)
         mean = share @ rows  # (*layers, E)
         centered = rows - mean[..., None, :]
         # of all layers at once: leading axes are those of the layers
@@ -107,7 +108,7 @@ class SifStatistics:
         self, vectors: Float[np.ndarray, "*layers W E"], words: Sequence[str]
     ) -> Float[np.ndarray, "*layers W E"]:
         """Return the whitened vectors of words, each times its weight."""
-        rows = (_unit(vectors) - self.mean[..., None, :]) @ self.whitening
+        rows = (unit(vectors) - self.mean[..., None, :]) @ self.whitening
         return (rows * _weights(words, self.probabilities)[:, None]).astype(np.float32)
 
     def pool(
@@ -132,12 +133,6 @@ def _weights(words: Sequence[str], probabilities: Mapping[str, float]) -> np.nda
     return SMOOTHING / (SMOOTHING + p)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
-
-
-PlainPooling = Literal["mean", "max"]
-"""Those that need nothing but the vectors."""
 PoolingName = Literal["sif", "mean", "max"]
 
 
@@ -185,24 +180,11 @@ class Pooling:
         """Return one float32 vector for the words of a sentence; zeros if there are none."""
         if self._sif is not None:
             return self._sif.pool(vectors, words)
-        return pool(vectors, pooling=self.name)
-
-
-def pool(
-    vectors: Float[np.ndarray, "*layers W E"], *, pooling: str = "mean"
-) -> Float[np.ndarray, "*layers E"]:
-    """Return one float32 vector for the words of a sentence; zeros if there are none.
-
-    Args:
-        vectors: What `Embedder.embed` returns for the sentence, without its boundaries.
-        pooling: ``"mean"``, summed in double precision, or ``"max"`` of each dimension.
-    """
-    check_choice(pooling, PlainPooling, name="pooling")
-    if not vectors.shape[-2]:
-        return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
-    if pooling == "max":
-        return vectors.max(axis=-2).astype(np.float32, copy=False)
-    return vectors.mean(axis=-2, dtype=np.float64).astype(np.float32)
+        if not words:
+            return np.zeros((*vectors.shape[:-2], vectors.shape[-1]), dtype=np.float32)
+        if self.name == "max":
+            return vectors.max(axis=-2).astype(np.float32, copy=False)
+        return vectors.mean(axis=-2, dtype=np.float64).astype(np.float32)
 
 
 def embed_sentences(
@@ -279,10 +261,10 @@ def embed_spans(
     for number, (start, end) in enumerate(spans):
         place = covering_words(offsets, start, end) if 0 <= start < end <= len(text) else None
         if place is None:
-            unit = "characters" if in_text else "words"
+            kind = "characters" if in_text else "words"
             raise InputError(
                 f"spans[{number}], [{start}, {end}), has no word, or is outside the {len(text):,} "
-                f"{unit} of `text`."
+                f"{kind} of `text`."
             )
         pooled.append(pool(vectors[..., slice(*place), :], words[slice(*place)]))
     shape = (*vectors.shape[:-2], vectors.shape[-1])

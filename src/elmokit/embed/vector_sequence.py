@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elmokit.embed.formats.registry import module_of, read_metadata
+from elmokit.embed.formats.registry import find_format, read_metadata
 from elmokit.embed.formats.rows import READ_ADVICE
-from elmokit.errors import FormatError, counted, shown
+from elmokit.errors import FormatError, counted
 from elmokit.files.sources import damage
 
 
@@ -46,7 +46,7 @@ class VectorSequence(Sequence):
         self._is_closed = self._is_foreign = False
         self.metadata: dict[str, Any] = {}
         """How the vectors were made; empty in files of other programs."""
-        self._module = module_of(path)
+        self._module = find_format(path).module
         with suppress(FormatError):
             self.metadata = read_metadata(path, advice=READ_ADVICE)
         self._open()
@@ -90,15 +90,9 @@ class VectorSequence(Sequence):
 
     def __getitem__(self, index: int | str | slice) -> Any:
         """Read the sentence (`SentenceVectors`) at a position or with a key, or a list by slice."""
-        if isinstance(index, slice):
-            return [self[position] for position in range(*index.indices(len(self)))]
-        if isinstance(index, str):
-            if index not in self:
-                raise KeyError(f"{self.path} has no sentence with the key {shown(index)}.")
-            index = self._positions[index]
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
-            raise IndexError(f"{self.path} has {counted(len(self), 'sentence')}, not {index}.")
+        position = self._positions[index] if isinstance(index, str) else range(len(self))[index]
+        if isinstance(position, range):
+            return [self[number] for number in position]
         with self._reading():
             return self._checked(self._reader.read(position))
 

@@ -7,7 +7,6 @@ of which the vocabulary has few words.
 
 import logging
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -49,14 +48,6 @@ class WordChecks:
         self._open |= {"unknown"} if vocab is not None else set()
         self._num_words = self._num_unknown = self._num_glued = 0
 
-    def add(self, words: Sequence[str]) -> None:
-        """Look at the words of a sentence."""
-        if "spaces" in self._open and words and all(map(_SPACES_INSIDE.search, words)):
-            self._warn(
-                "spaces", "every word of a sentence has spaces inside, such as %r: if these are "
-                'sentences, give them as a list of strings, ["I sat .", …]', words[0][:60],
-            )  # fmt: skip
-
     def tell(self, tokens: DistinctTokens) -> None:
         """Warn, once for each kind, of the words of a batch and those before."""
         if not self._open or not tokens.sentences:
@@ -66,6 +57,8 @@ class WordChecks:
         for boundary in tokens.words[:NUM_BOUNDARIES]:  # which are no words of the text
             del words[boundary]
         self._num_words += sum(words.values())
+        if "spaces" in self._open:
+            self._tell_spaces(tokens)
         if "cut" in self._open:
             self._tell_cut(words)
         if self._open & {"glued", "unknown"}:
@@ -80,6 +73,21 @@ class WordChecks:
     def _warn(self, check: str, message: str, *values: object) -> None:
         self._open.discard(check)
         log.warning(message, *values)
+
+    def _tell_spaces(self, tokens: DistinctTokens) -> None:
+        spaced = {
+            row for row, word in enumerate(tokens.words)
+            if " " in word and _SPACES_INSIDE.search(word)
+        }  # fmt: skip
+        for sentence in tokens.sentences if spaced else ():
+            _, *rows, _ = sentence.tolist()
+            if rows and spaced.issuperset(rows):
+                self._warn(
+                    "spaces", "every word of a sentence has spaces inside, such as %r: if these "
+                    'are sentences, give them as a list of strings, ["I sat .", …]',
+                    tokens.words[rows[0]][:60],
+                )  # fmt: skip
+                return
 
     def _tell_cut(self, words: dict[str, int]) -> None:
         vocab = self._char_vocab

@@ -5,7 +5,6 @@ of length, frequency and position (`elmokit.evaluation.regression`).
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,7 +99,8 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
     table, spill = Table(path), options.spill
     texts, located = _texts_of(table, options)
     loaded = open_bilm(model)
-    words = _observed(loaded, table, texts, located, options)
+    typed = typed_words(loaded, texts, state=options.state, **options.scoring)
+    words = observe(typed, located, table[options.word], spill=spill)
     measures = {name: table.numbers(name) for name in options.measures}
     others = {name: table.numbers(name) for name in options.against}
     frequencies = _frequencies(loaded, table, options)
@@ -155,17 +155,6 @@ def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[tu
     return list(numbers), located
 
 
-def _observed(
-    model: StoredBiLM,
-    table: Table,
-    texts: Sequence[str],
-    located: Sequence[tuple[int, int]],
-    options: ReadingOptions,
-) -> Observations:
-    typed = typed_words(model, texts, state=options.state, **options.scoring)
-    return observe(typed, located, table[options.word], spill=options.spill)
-
-
 def observe(
     sentences: Sequence[list[TypedWord]],
     places: Iterable[tuple[int, int]],
@@ -183,7 +172,7 @@ def observe(
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
         typed = sentence[position] if 0 <= position < len(sentence) else None
-        if typed is None or _bare(typed.word) != _bare(text):
+        if typed is None or _plain(typed.word).lower() != _plain(text).lower():
             at = "there is none" if typed is None else f"it is {shown(typed.word)}"
             raise InputError(
                 f"The table has {shown(text)} as word {position} (from 0) of the sentence "
@@ -196,14 +185,8 @@ def observe(
     return Observations(words, numbers, positions, before)
 
 
-def _bare(text: str) -> str:
-    """Return a word without the punctuation around it, in lower case."""
-    signs = "".join(sign for sign in text if unicodedata.category(sign).startswith("P"))
-    return text.strip(signs).lower()
-
-
 def _plain(word: str) -> str:
-    """Return a word without punctuation around it, as the vocabulary has it."""
+    """Return a word without the signs around it, as the vocabulary has it."""
     return re.sub(r"^\W+|\W+$", "", word) or word
 
 

@@ -90,6 +90,8 @@ class WordSurprisal:
 class _Source(NamedTuple):
     """Where a sentence comes from."""
 
+    text: str = ""
+    """The whole line."""
     file: str | None = None
     line: int | None = None
     offsets: Offsets | None = None
@@ -103,7 +105,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
 
     def __init__(self, scorer: TextScorer, sentences: Iterable[_Sourced]) -> None:
         self._scorer, self._counter = scorer, PerplexityCounter()
-        self._rows = self._read(sentences)
+        self._rows, self._text = self._read(sentences), ""
 
     def __next__(self) -> WordSurprisal:
         return next(self._rows)
@@ -111,6 +113,12 @@ class SurprisalRows(Iterator[WordSurprisal]):
     def report(self) -> PerplexityReport:
         """Return the perplexity, after the last row; `InputError` if there was none."""
         return report_of(self._counter, self._scorer)
+
+    def typed(self, punctuation: Punctuation = "with-word") -> "Iterator[TypedWord]":
+        """Return the typed words of lines of text instead of the rows."""
+        for _, tokens in groupby(self, key=attrgetter("file", "line")):
+            # the text is that of the first row of a line, the only one that was read of it so far
+            yield from typed_of(self._text, tokens, punctuation)
 
     def _read(self, sentences: Iterable[_Sourced]) -> Iterator[WordSurprisal]:
         sources: deque[tuple[int, _Source]] = deque()
@@ -134,6 +142,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
         is_spelled = self._scorer.spelling is not None
         for sentence in scored.tokens.sentences:
             number, source = sources.popleft()
+            self._text = source.text
             places = iter(source.offsets or ())
             for index, word in enumerate(sentence[1:].tolist()):
                 forward, backward, spelling = next(targets)
@@ -228,7 +237,7 @@ def surprisal_of_lines(
             file = None if line.path is None else printable(line.path)
             all_offsets = align_sentences(sentences, line.text)
             for words, offsets in zip(sentences, all_offsets, strict=True):
-                yield words, _Source(file, line.number, offsets)
+                yield words, _Source(line.text, file, line.number, offsets)
 
     return SurprisalRows(scorer, sourced())
 
@@ -318,23 +327,3 @@ def typed_of(
             )
         )  # fmt: skip
     return typed
-
-
-class TypedLines:
-    """The typed words of lines of text: `watched` passes these on to who scores their tokens."""
-
-    def __init__(self, punctuation: Punctuation = "with-word") -> None:
-        self._punctuation: Punctuation = punctuation
-        self._lines: deque[TextLine] = deque()
-
-    def watched(self, lines: Iterable[TextLine]) -> Iterator[TextLine]:
-        for line in lines:
-            self._lines.append(line)
-            yield line
-
-    def words(self, rows: Iterable[WordSurprisal]) -> Iterator[TypedWord]:
-        for place, tokens in groupby(rows, key=attrgetter("file", "line")):
-            line = self._lines.popleft()
-            while (line.path and printable(line.path), line.number) != place:
-                line = self._lines.popleft()
-            yield from typed_of(line.text, tokens, self._punctuation)

@@ -146,9 +146,13 @@ class TextScorer:
         return other
 
     def _set_top(self, top: int | None) -> None:
-        if not 0 <= (top or 0) <= self.scores.num_words:
-            raise InputError(f"`top` must be 0 to {self.scores.num_words} words, got {top}.")
+        self.check_top(top or 0)
         self._top = top
+
+    def check_top(self, top: int) -> None:
+        """Raise `InputError` unless the model has so many words."""
+        if not 0 <= top <= self.scores.num_words:
+            raise InputError(f"`top` must be 0 to {self.scores.num_words} words, got {top}.")
 
     def score(
         self,

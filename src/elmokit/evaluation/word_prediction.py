@@ -96,8 +96,7 @@ def predict_of_words(
 ) -> WordPrediction:
     """As `predict_word`, with a scorer in fp32 that was made before."""
     vocab = scorer.vocab
-    if not 0 <= top <= len(vocab):
-        raise InputError(f"`top` must be from 0 to the vocabulary's {len(vocab)}, got {top}.")
+    scorer.check_top(top)
     words = [normalize(word, scorer.form) for word in sentence]
     if index is None:
         index, insert = len(words), True

@@ -7,7 +7,7 @@ bound the memory. The network computes them, with the same bits for a row in any
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -38,27 +38,40 @@ class Reader(Protocol):
     def state(self) -> DirectionState: ...
 
 
-@runtime_checkable
-class Network(Protocol):
-    """A biLM ready for inference, in some precision on some device."""
+class Network:
+    """A biLM ready for inference, in some precision on some device.
 
-    config: BiLMConfig
-    device: str
-    precision: Kind
+    ``build_layer`` makes the LSTM layer whose parameters begin with a name.
+    """
+
+    device: str = "cpu"
+    precision: Kind = "fp32"
     computed_by: str
     """Name of the implementation; results of two of them differ in the last bits."""
     max_positions: int
     """Approximate number of positions to read at a time; bounds the memory."""
+    encode_tokens: Callable[[np.ndarray], np.ndarray]
+    """Runs the token layer: ids (U, ...) -> (U, D). A token's vector does not depend on the others,
+    to the last bit."""
+    reader: Callable[..., Reader]
+    """Makes a reader of layers, whether they have skip connections, token vectors and a state."""
 
-    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
-        """Run the token layer; a token's vector does not depend on the others, to the last bit."""
-        ...
+    def __init__(self, config: BiLMConfig, build_layer: Callable[[str], Any]) -> None:
+        self.config = config
+        self._layers = {
+            direction: [
+                build_layer(f"{direction}_layers.{number}")
+                for number in range(config.lstm.num_layers)
+            ]
+            for direction in get_args(Direction)
+        }
 
     def start(
         self, direction: Direction, vectors: Float[np.ndarray, "U D"], state: DirectionState
     ) -> Reader:
         """Return a reader of sentences made of rows of ``vectors``, from a state of B rows."""
-        ...
+        skip = self.config.lstm.skip_connections
+        return self.reader(self._layers[direction], skip, vectors, state)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
 """The network through compiled CPU kernels (`elmokit.kernels`), with weights packed once."""
 
 from collections.abc import Mapping
-from typing import get_args
+from functools import partial
 
 import numpy as np
 
-from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
+from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, LSTMConfig, padding_id
+from elmokit.inference.engine import Network
 from elmokit.inference.results import DirectionState, OutputSlots
 from elmokit.kernels.layers import (
     PackedCharCNN,
@@ -25,56 +26,36 @@ MAX_POSITIONS = 2**13
 """Positions that are read at a time; bounds the memory."""
 
 
-class PackedNetwork:
-    """A `Network` with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
-
-    device = "cpu"
+class PackedNetwork(Network):
+    """A network with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
 
     def __init__(
         self, config: BiLMConfig, arrays: Arrays, *, precision: Kind, kernels: Kernels
     ) -> None:
-        self.config = config
-        self.precision: Kind = precision
+        pack = partial(_pack_layer, config.lstm, arrays, kernels, precision, ScratchBuffers())
+        super().__init__(config, pack)
+        self.precision = precision
         unit = " and the matrix unit" if kernels.has_matrix_unit and precision != "fp32" else ""
         self.computed_by = f"kernels of {kernels.vector_length} values{unit}"
         self.max_positions = MAX_POSITIONS
-        self._buffers = ScratchBuffers()
-        self._words = self._characters = None
+        self.reader = _PackedReader
         if config.char_cnn is None:
-            self._words = arrays["token_encoder.embedding.weight"].copy()
+            self.encode_tokens = arrays["token_encoder.embedding.weight"].copy().__getitem__
         else:
-            self._characters = _PackedTokenEncoder(config, arrays, kernels, precision)
-        self._stacks = {
-            direction: [
-                self._pack_layer(arrays, f"{direction}_layers.{layer}", kernels)
-                for layer in range(config.lstm.num_layers)
-            ]
-            for direction in get_args(Direction)
-        }
+            self.encode_tokens = _PackedTokenEncoder(config, arrays, kernels, precision)
 
-    def _pack_layer(self, arrays: Arrays, name: str, kernels: Kernels) -> PackedLSTM:
-        bias = arrays[f"{name}.bias"].copy()
-        forget = slice(self.config.lstm.cell_dim, 2 * self.config.lstm.cell_dim)
-        bias[forget] += np.float32(FORGET_OFFSET)
-        weights = (
-            arrays[f"{name}.input_weight"], arrays[f"{name}.recurrent_weight"], bias,
-            arrays.get(f"{name}.projection_weight"),
-        )  # fmt: skip
-        return PackedLSTM(
-            kernels, weights, self.config.lstm, kind=self.precision, buffers=self._buffers
-        )
 
-    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
-        if self._words is not None:
-            return self._words[ids]
-        assert self._characters is not None
-        return self._characters(ids)
-
-    def start(
-        self, direction: Direction, vectors: np.ndarray, state: DirectionState
-    ) -> "_PackedReader":
-        skip = self.config.lstm.skip_connections
-        return _PackedReader(self._stacks[direction], skip, vectors, state)
+def _pack_layer(
+    config: LSTMConfig, arrays: Arrays, kernels: Kernels, kind: Kind, buffers: ScratchBuffers,
+    name: str,
+) -> PackedLSTM:  # fmt: skip
+    bias = arrays[f"{name}.bias"].copy()
+    bias[config.cell_dim : 2 * config.cell_dim] += np.float32(FORGET_OFFSET)
+    weights = (
+        arrays[f"{name}.input_weight"], arrays[f"{name}.recurrent_weight"], bias,
+        arrays.get(f"{name}.projection_weight"),
+    )  # fmt: skip
+    return PackedLSTM(kernels, weights, config, kind=kind, buffers=buffers)
 
 
 class _PackedTokenEncoder:

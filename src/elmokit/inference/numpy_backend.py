@@ -5,13 +5,14 @@ row in the same order whatever the batch, and a sentence gets the same bits in a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, padding_id
+from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, padding_id
+from elmokit.inference.engine import Network
 from elmokit.inference.results import DirectionState, OutputSlots
-from elmokit.kernels.library import Kind
 from elmokit.shapes import Float
 
 Arrays = Mapping[str, np.ndarray]
@@ -22,46 +23,27 @@ MAX_RESPONSES = 2**20
 """Answers of a filter held at a time: 4 MB."""
 
 
-class NumPyNetwork:
-    """A `Network` in fp32; ``arrays`` are a biLM's parameters."""
-
-    device = "cpu"
-    precision: Kind = "fp32"
+class NumPyNetwork(Network):
+    """A network in fp32; ``arrays`` are a biLM's parameters."""
 
     def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
-        self.config = config
+        super().__init__(config, partial(_Layer, config, arrays))
         self.computed_by = f"NumPy {np.__version__}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
-        names = [name for name in arrays if name.startswith("token_encoder.")]
-        own = {name.removeprefix("token_encoder."): arrays[name] for name in names}
-        self._encoder = None if config.char_cnn is None else _TokenEncoder(config, own)
-        self._words = None if config.char_cnn is not None else own["embedding.weight"]
-        self._stacks = {
-            direction: [
-                _Layer(config, arrays, f"{direction}_layers.{layer}")
-                for layer in range(config.lstm.num_layers)
-            ]
-            for direction in get_args(Direction)
-        }
-
-    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
-        if self._encoder is None:
-            assert self._words is not None
-            return self._words[ids]
-        return self._encoder(ids)
-
-    def start(
-        self, direction: Direction, vectors: np.ndarray, state: DirectionState
-    ) -> "BlockReader":
-        skip = self.config.lstm.skip_connections
-        return BlockReader(self._stacks[direction], skip, vectors, state)
+        self.reader = BlockReader
+        if config.char_cnn is None:
+            self.encode_tokens = arrays["token_encoder.embedding.weight"].__getitem__
+        else:
+            self.encode_tokens = _TokenEncoder(config, arrays)
 
 
 class _TokenEncoder:
     """Character CNN, highways and projection, before which a word's vector may be put."""
 
-    def __init__(self, config: BiLMConfig, weights: Arrays) -> None:
+    def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
         assert config.char_cnn is not None
+        names = [name for name in arrays if name.startswith("token_encoder.")]
+        weights = {name.removeprefix("token_encoder."): arrays[name] for name in names}
         self._cnn, self._length = config.char_cnn, config.char_vocab.max_characters
         self._padding_id, self._weights = padding_id(config.lexicon), weights
         characters = weights["char_embedding.weight"]

@@ -114,5 +114,5 @@ def build_network(
 
 def torch_backend() -> Any:
     """Return `elmokit.inference.torch_backend`, which only this imports: it needs PyTorch."""
-    import_torch()
-    return import_module("elmokit.inference.torch_backend")
+    with needs_torch():
+        return import_module("elmokit.inference.torch_backend")

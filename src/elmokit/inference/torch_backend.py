@@ -6,25 +6,22 @@ The height of every matrix product is a multiple of a block: for other heights P
 kernels that add in another order, which grows to 1e-5 over a few hundred recurrent steps.
 """
 
-import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.char_cnn import CharTokenEncoder
-from elmokit.bilm.config import BiLMConfig, Direction, SoftmaxConfig
+from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
+from elmokit.inference.engine import Network
 from elmokit.inference.numpy_backend import ROW_BLOCK, BlockReader
-from elmokit.inference.results import DirectionState
-from elmokit.kernels.library import Kind
 
 TOKEN_BLOCK = 16
 """Block of words in the character CNN."""
@@ -34,44 +31,35 @@ MAX_CHARACTERS_PER_CHUNK = 4096
 """Character positions in one call of the character CNN; bounds its memory."""
 
 
-class ModuleNetwork:
-    """A `Network` of the modules of `elmokit.bilm`, in fp32 or bf16."""
+class ModuleNetwork(Network):
+    """A network of the modules of `elmokit.bilm`, in fp32 or bf16."""
 
     def __init__(
         self, config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, use_bf16: bool, device: str
     ) -> None:
-        self.config = config
-        self.device = device
-        self.precision: Kind = "bf16" if use_bf16 else "fp32"
         self._device = torch.device(device)
-        self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
-        self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
-        self._use_bf16 = use_bf16
+        self._arithmetic: Callable[[], AbstractContextManager] = nullcontext
+        if use_bf16:
+            self._arithmetic = partial(torch.autocast, self._device.type, dtype=torch.bfloat16)
         model = BiLM(config, initialize=False)
         own = {name: _tensor(arrays[name]) for name in model.state_dict()}
         model.load_state_dict(own, assign=True)
-        self._token_encoder = self._convert(model.token_encoder)
-        stacks = {"forward": model.forward_layers, "backward": model.backward_layers}
-        self._stacks = {
-            name: [cast(LSTMP, self._convert(layer)) for layer in stack]
-            for name, stack in stacks.items()
-        }
-
-    def _convert(self, module: nn.Module) -> nn.Module:
-        module = copy.deepcopy(module).to(self._device, torch.float32)
-        if self._use_bf16:
-            for weight in module.parameters():
+        model.to(self._device, torch.float32)
+        if use_bf16:
+            for weight in model.parameters():
                 if weight.dim() > 1:  # biases stay as they are
                     weight.data = weight.data.to(torch.bfloat16)
-        return module
-
-    def arithmetic(self) -> AbstractContextManager:
-        if not self._use_bf16:
-            return nullcontext()
-        return torch.autocast(self._device.type, dtype=torch.bfloat16)
+        super().__init__(
+            config, lambda name: partial(_run_layer, self._arithmetic, model.get_submodule(name))
+        )
+        self.device, self.precision = device, "bf16" if use_bf16 else "fp32"
+        self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
+        self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
+        self.reader = partial(_ModuleReader, load=partial(_load, self._device), store=_array)
+        self._token_encoder = model.token_encoder
 
     @torch.inference_mode()
-    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:
+    def encode_tokens(self, ids: np.ndarray) -> np.ndarray:  # pyright: ignore
         """Run the token layer in chunks of words of similar length, to save memory and padding."""
         if ids.ndim == 1:
             return _array(self._token_encoder(_tensor(ids).to(self._device)))
@@ -86,7 +74,7 @@ class ModuleNetwork:
         shape = len(ids), self.config.lstm.projection_dim
         vectors = torch.empty(shape, dtype=torch.float32, device=self._device)
         end = len(order)
-        with self.arithmetic():
+        with self._arithmetic():
             while end > 0:  # the longest first: the group has their columns
                 longest = int(columns[order[end - 1]])
                 size = max(1, MAX_CHARACTERS_PER_CHUNK // longest // TOKEN_BLOCK) * TOKEN_BLOCK
@@ -100,16 +88,10 @@ class ModuleNetwork:
                 end -= len(rows)
         return _array(vectors)
 
-    def start(
-        self, direction: Direction, vectors: np.ndarray, state: DirectionState
-    ) -> "_ModuleReader":
-        layers = [partial(_run_layer, self, layer) for layer in self._stacks[direction]]
-        skip = self.config.lstm.skip_connections
-        return _ModuleReader(layers, skip, vectors, state, load=self._load, store=_array)
 
-    @torch.inference_mode()
-    def _load(self, array: np.ndarray) -> Tensor:
-        return _tensor(array).to(self._device)
+@torch.inference_mode()
+def _load(device: torch.device, array: np.ndarray) -> Tensor:
+    return _tensor(array).to(device)
 
 
 class _ModuleReader(BlockReader):
@@ -117,7 +99,7 @@ class _ModuleReader(BlockReader):
 
 
 def _run_layer(
-    network: ModuleNetwork,
+    arithmetic: Callable[[], AbstractContextManager],
     layer: LSTMP,
     x: Tensor,
     num_rows: np.ndarray,
@@ -131,7 +113,7 @@ def _run_layer(
     """
     outputs = x.new_zeros(len(x), hidden.shape[1])
     start = 0
-    with network.arithmetic():
+    with arithmetic():
         gates_in = functional.linear(x, layer.input_weight, layer.gate_bias()).float()
         for n in num_rows.tolist():
             height = -(-n // ROW_BLOCK) * ROW_BLOCK

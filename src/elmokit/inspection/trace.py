@@ -82,14 +82,9 @@ class WordTrace:
     mixture: Float[np.ndarray, " E"]
     """``gamma * sum(weight * layer)``, of 2D numbers."""
 
-    @property
-    def norms(self) -> tuple[tuple[float, float], ...]:
-        """Those of the layers."""
-        return tuple(layer.norms for layer in self.layers)
-
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields, and the norms."""
-        return {**vars(self), "norms": self.norms}
+        """Return the fields, and the norms of the layers."""
+        return {**vars(self), "norms": tuple(layer.norms for layer in self.layers)}
 
 
 def trace(

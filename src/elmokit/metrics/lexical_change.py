@@ -116,9 +116,9 @@ def uses_of(
     return unit(centered @ whitening)
 
 
-def unit(vectors: Float[np.ndarray, "N E"]) -> Float[np.ndarray, "N E"]:
+def unit(vectors: Float[np.ndarray, "*N E"]) -> Float[np.ndarray, "*N E"]:
     """Return the vectors with length 1; zeros stay zeros."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 def _sums(

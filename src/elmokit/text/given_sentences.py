@@ -24,18 +24,12 @@ def check_text(text: str, *, where: str) -> None:
 
 
 def split_sentences(
-    sentences: Iterable[GivenSentence],
-    tokenize: Tokenize | None,
-    *,
-    on_words: Callable[[list[str]], object] | None = None,
+    sentences: Iterable[GivenSentence], tokenize: Tokenize | None
 ) -> Iterator[list[str]]:
-    """Yield the words of every sentence; without ``tokenize`` strings are refused.
-
-    ``on_words`` is called with every list of words that was given.
-    """
+    """Yield the words of every sentence; without ``tokenize`` strings are refused."""
     check_is_list(sentences)
     return (
-        split_sentence(sentence, tokenize, where=f"sentence {i}", on_words=on_words)
+        split_sentence(sentence, tokenize, where=f"sentence {i}")
         for i, sentence in enumerate(sentences)
     )
 
@@ -48,13 +42,7 @@ def check_is_list(sentences: object, *, name: str = "sentences") -> None:
         )
 
 
-def split_sentence(
-    sentence: object,
-    tokenize: Tokenize | None,
-    *,
-    where: str,
-    on_words: Callable[[list[str]], object] | None = None,
-) -> list[str]:
+def split_sentence(sentence: object, tokenize: Tokenize | None, *, where: str) -> list[str]:
     if isinstance(sentence, str):
         if tokenize is None:
             raise TypeError(
@@ -71,6 +59,4 @@ def split_sentence(
             f"{where} must be a string or a list of words, got {sentence!r:.60} with {wrong!r:.60} "
             f"of type {type(wrong).__name__}."
         )
-    if on_words is not None:
-        on_words(words)
     return words

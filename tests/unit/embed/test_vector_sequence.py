@@ -102,7 +102,7 @@ def test_files_of_other_programs_are_read_by_their_keys(tmp_path, suffix, kind):
                 np.testing.assert_array_equal(vectors, arrays[key])
         assert names[0] in sentences
         assert "none" not in sentences
-        with pytest.raises(KeyError, match=rf"a\{suffix}.*'none'"):
+        with pytest.raises(KeyError, match="none"):
             sentences["none"]
 
 

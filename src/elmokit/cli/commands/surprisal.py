@@ -54,7 +54,7 @@ def surprisal(
     from elmokit.corpus.readers import ReadReport
     from elmokit.evaluation import surprisal_files as files
     from elmokit.evaluation.perplexity import warn_of_unknown
-    from elmokit.evaluation.surprisal import TypedLines, surprisal_of_lines
+    from elmokit.evaluation.surprisal import surprisal_of_lines
     from elmokit.evaluation.text_scorer import open_scorer
     from elmokit.files.sources import find_files
 
@@ -70,10 +70,8 @@ def surprisal(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state, top=top,
         unknown=unknown,
     )  # fmt: skip
-    typed = TypedLines(punctuation)
-    watched = typed.watched(lines) if words == "typed" else lines
-    scored = surprisal_of_lines(scorer, splitter, watched, read=read)
-    rows: Iterator[Any] = typed.words(scored) if words == "typed" else iter(scored)
+    scored = surprisal_of_lines(scorer, splitter, lines, read=read)
+    rows: Iterator[Any] = scored.typed(punctuation) if words == "typed" else iter(scored)
     first = list(itertools.islice(rows, 1))  # before anything is written
     if not first:
         scored.report()  # raises

@@ -75,26 +75,16 @@ def describe_formats() -> str:
     return "; ".join(f"{one.name}: {'/'.join(one.suffixes)} ({one.help})" for one in FORMATS)
 
 
-def find_format(path: Path, name: str) -> OutputFormat:
-    """Find a format by the suffix of the output and the format's name."""
+def find_format(path: Path, name: str | None = None) -> OutputFormat:
+    """Find a format by suffix and name; without a name, the first of those that share a reader."""
     names = list(dict.fromkeys(one.name for one in FORMATS))
-    if name not in names:
+    if name not in (None, *names):
         raise InputError(f"`format` must be one of {', '.join(names)}, got {name!r}.")
     for one in FORMATS:
-        if one.name == name and path.suffix.lower() in one.suffixes:
+        if name in (None, one.name) and path.suffix.lower() in one.suffixes:
             return one
-    raise InputError(
-        f"A file of the format {name!r} must end in {' or '.join(suffixes(name))}, got "
-        f"{path.name!r}."
-    )
-
-
-def module_of(path: Path) -> Any:
-    """Return the module that reads files of a suffix, which formats may share."""
-    for one in FORMATS:
-        if path.suffix.lower() in one.suffixes:
-            return one.module
-    raise InputError(f"{path}: the name must end in one of {', '.join(suffixes())}.")
+    what = "its name" if name is None else f"the name of a file of the format {name!r}"
+    raise InputError(f"{path}: {what} must end in {' or '.join(suffixes(name))}.")
 
 
 def write_embeddings(
@@ -131,7 +121,7 @@ def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]
 
 def read_any_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:
     """As `read_metadata`, of any file that elmokit writes in these formats."""
-    module = module_of(path)
+    module = find_format(path).module
     path.open("rb").close()  # system errors name the path here, but not in the libraries
     try:
         with damage(path, "", what="damaged, or not an embedding file of elmokit"):
