@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.errors import FormatError, MissingExtraError
@@ -23,7 +24,7 @@ from elmokit.files.lines import (
     raw_lines,
     text_of_line,
 )
-from elmokit.files.sources import AnyFile, damage, file_kind, plain_suffix
+from elmokit.files.sources import damage, file_kind, plain_suffix
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class TextRecords:
 
     def __init__(
         self,
-        path: AnyFile,
+        path: Path,
         *,
         text_field: str | None = None,
         max_line_bytes: int = MAX_LINE_BYTES,
@@ -256,7 +257,7 @@ def _rows_together(file: Any, field: str) -> list[int]:
 
 
 def table_rows(
-    path: AnyFile, lines: Iterable[tuple[int, str]], delimiter: str
+    path: Path, lines: Iterable[tuple[int, str]], delimiter: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their first line.
 
