@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from safetensors import safe_open
 
-from elmokit.errors import FormatError, InputError, check_choice
+from elmokit.errors import FormatError, check_choice
 from elmokit.files.sources import damage
 from elmokit.shapes import Float
 
@@ -145,17 +145,6 @@ def check_finite(values: np.ndarray, name: str, path: Path) -> None:
             f"{path}: tensor `{name}` of shape {values.shape} has values that are not finite "
             f"({low} to {high}). The file is damaged, or its training diverged."
         )
-
-
-def check_name(path: Path) -> None:
-    """Refuse a path that safetensors could write, but not open."""
-    try:
-        str(path.absolute()).encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"The path {str(path)!r} is not valid UTF-8, and files of weights cannot be opened "
-            "there. Give another one."
-        ) from error
 
 
 def mismatch(

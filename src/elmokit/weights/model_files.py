@@ -19,7 +19,6 @@ from elmokit.shapes import Float
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.arrays import Storage, read_all
-from elmokit.weights.card import adding_version_hint
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 
 MODEL_TYPE = "elmokit"
@@ -94,16 +93,13 @@ def read_config(directory: Path) -> ModelDirConfig:
             f"{path}: another program's model: `model_type` is {data.get('model_type')!r}, not "
             f"{MODEL_TYPE!r}."
         )
-    with adding_version_hint(data.get("elmokit_version", "")):
-        return from_dict(ModelDirConfig, data, source=str(path))
+    return from_dict(ModelDirConfig, data, source=str(path))
 
 
 def check_replaceable(target: Path) -> None:
     """Refuse an existing target, unless it is an empty directory or holds only a model."""
     if not target.exists():
         return
-    if not target.is_dir():
-        raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = {entry.name for entry in target.iterdir()} - {*FILE_MANAGER_FILES}
     foreign = sorted(entries - {*FILE_NAMES})
     is_own = False

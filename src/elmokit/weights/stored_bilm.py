@@ -40,7 +40,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.weights import model_files as files
-from elmokit.weights.arrays import Storage, check_name, pack, read_arrays, round_all
+from elmokit.weights.arrays import Storage, pack, read_arrays, round_all
 from elmokit.weights.card import model_card, result_metadata
 from elmokit.weights.locate import CONFIG_NAME, find_model
 
@@ -161,7 +161,6 @@ class LoadedBiLM:
         model's (`FileExistsError`).
         """
         target = Path(os.path.expanduser(directory)).resolve()
-        check_name(target)
         packed = pack(self.arrays(), dtype)
         files.check_replaceable(target)
         with atomic_directory(target) as fresh:

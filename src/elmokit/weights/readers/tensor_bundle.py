@@ -32,13 +32,10 @@ MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
 """A key is cheap to state, since it shares bytes with the one before, but not to make."""
 _FOOTER_BYTES = 48
 _MAX_VARINT_BYTES = 10
-_DTYPES = {
-    1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2",
-    19: "<f2", 22: "<u4", 23: "<u8",
-}  # fmt: skip
-"""TensorFlow's numbers of types that NumPy has too."""
+_DTYPES = {1: "<f4", 2: "<f8", 19: "<f2"}
+"""TensorFlow's numbers of the types that weights have."""
 _OTHER_DTYPE = np.dtype("V1")
-"""Stands for texts, bfloat16 and so on, which no weights here are."""
+"""Stands for all others."""
 
 
 @dataclass(frozen=True)

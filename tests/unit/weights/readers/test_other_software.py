@@ -151,10 +151,6 @@ def test_the_configuration_is_the_one_that_config_json_names_or_the_only_one(fol
     for name in ("cnn_0.json", "cnn_50.json"):
         (folder / "configs" / name).unlink()
     assert "both clips (3)" in convert(folder, tmp_path / "c").notes[0]
-    other = {**network, "encoder": {**network["encoder"], "name": "lstm"}}
-    (folder / "config.json").write_text(json.dumps(other))
-    with pytest.raises(FormatError, match=r"its configuration has 'lstm'"):
-        convert(folder, tmp_path / "d")
 
 
 def test_a_missing_list_or_tensor_file_is_named(folder, tmp_path):
