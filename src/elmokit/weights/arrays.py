@@ -163,24 +163,16 @@ def mismatch(
 # --- rounding
 
 
-def round_to(array: Float[np.ndarray, "..."], storage: Storage) -> Float[np.ndarray, "..."]:
-    """Return the fp32 numbers nearest to ``array`` that ``storage`` holds exactly."""
-    rounded = _restored(*_packed(array, storage))
-    if storage != "float32" and not np.isfinite(rounded).all():
-        raise ValueError("it has values that are not finite, or too large")
-    return rounded
-
-
 def round_all(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.ndarray]:
-    """Return all parameters rounded to numbers that ``storage`` holds exactly."""
+    """Return the fp32 numbers nearest to all parameters that ``storage`` holds exactly."""
     check_choice(storage, Storage, name="storage")
-    rounded = {}
-    for name, array in arrays.items():
-        try:
-            rounded[name] = round_to(array, storage)
-        except ValueError as error:
-            message = f"`{name}` cannot be rounded to {storage}: {error}."
-            raise ValueError(f"{message} Keep it in float32.") from error
+    rounded = {name: _restored(*_packed(array, storage)) for name, array in arrays.items()}
+    for name, array in rounded.items():
+        if storage != "float32" and not np.isfinite(array).all():
+            raise ValueError(
+                f"`{name}` cannot be rounded to {storage}: it has values that are not finite, or "
+                "too large. Keep it in float32."
+            )
     return rounded
 
 

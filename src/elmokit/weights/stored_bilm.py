@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -48,7 +49,7 @@ Arrays = Mapping[str, np.ndarray]
 """Parameters in fp32, by the names that the modules have for them."""
 
 
-class LoadedBiLM:
+class LoadedBiLM(ABC):
     """What `StoredBiLM` and `PretrainedBiLM` have in common: all but the kind of the weights."""
 
     config: BiLMConfig
@@ -63,12 +64,13 @@ class LoadedBiLM:
     spelling: SpellingModel | None = None
     """How words outside the vocabulary are spelled, if the model knows."""
 
+    @abstractmethod
     def arrays(self) -> Arrays:
         """Return the parameters; those of modules share memory where they can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stored(self) -> "StoredBiLM":
-        raise NotImplementedError
+        """Return the model with its parameters as arrays."""
 
     @property
     def num_layers(self) -> int:
@@ -79,9 +81,9 @@ class LoadedBiLM:
         return 2 * self.config.lstm.projection_dim
 
     @property
+    @abstractmethod
     def num_target_words(self) -> int | None:
         """V of the softmax, if there is one."""
-        raise NotImplementedError
 
     def tokenize(self, sentence: str) -> list[str]:
         """Normalize one sentence and split it into words, as the training text was."""
