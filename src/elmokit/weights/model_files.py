@@ -177,18 +177,6 @@ class TrainedMixes:
     layer_norm: LayerNorm = "none"
     """Normalization before mixing."""
 
-    @classmethod
-    def of(cls, mixes: Any) -> "TrainedMixes":
-        """Return the mixtures of all layers that an `ELMo` or `LayerMixes` has learned."""
-        if mixes.layers not in ("mix", "average"):
-            raise ValueError(f"`layers` is {mixes.layers!r}; only mixtures of all layers are kept.")
-        learned = [mix for mix in mixes.scalar_mixes if hasattr(mix, "mix_weights")]
-        return cls(
-            mix_weights=np.stack([mix.mix_weights.detach().cpu().numpy() for mix in learned]),
-            gammas=np.stack([mix.gamma.detach().cpu().numpy() for mix in learned]),
-            layer_norm=learned[0].layer_norm,
-        )
-
     @property
     def num_layers(self) -> int:
         """L, the token layer included."""
