@@ -7,11 +7,11 @@ a file in another encoding does not silently become an empty corpus.
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from elmokit.errors import FormatError
 from elmokit.files.lines import MAX_CORPUS_LINE_BYTES
+from elmokit.files.remote import AnyFile
 from elmokit.files.sources import Paths, find_files
 from elmokit.files.text_reader import ReadReport, describe_skips, read_lines
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization
@@ -22,14 +22,14 @@ _log = logging.getLogger(__name__)
 
 
 class TextLine(NamedTuple):
-    path: Path | None
+    path: AnyFile | None
     number: int
     """From 1; in JSON lines and Parquet the lines of a record's text count."""
     text: str
 
 
 def read_text_lines(
-    files: Sequence[Path],
+    files: Sequence[AnyFile],
     report: ReadReport,
     *,
     text_field: str | None = None,

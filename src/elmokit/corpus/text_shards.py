@@ -11,6 +11,7 @@ from elmokit.corpus.hold_out import hold_out
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import ConfigError, InputError, check_ranges, counted
+from elmokit.files.remote import as_file
 from elmokit.files.sources import text_sha256
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import ONE_PROCESS, Workers, tokenize_lines
@@ -153,7 +154,7 @@ class TextShards:
     ) -> Iterator[list[str]]:
         if self.reader is not None:
             return self._read_with(self.reader, sources, report)
-        files = [Path(source["path"]) for source in sources]
+        files = [as_file(source["path"]) for source in sources]
         lines = read_text_lines(files, report, text_field=self.text.field)
         return tokenize_lines(
             (line.text for line in lines), build_tokenizer(self.text.tokenizer),

@@ -25,6 +25,7 @@ from elmokit.files.sources import (
     COMPRESSIONS,
     Paths,
     file_kind,
+    file_size,
     find_files,
     is_read_once,
 )
@@ -71,13 +72,13 @@ class NumberedLines:
 
     @property
     def total_bytes(self) -> int | None:
-        """Final value of ``num_bytes``; None if unknown (compressed files, pipes)."""
+        """Final value of ``num_bytes``; None if unknown (compressed files, pipes, some servers)."""
         total = 0
         for path in self.files:
             is_packed = file_kind(path) == "parquet" or path.suffix.lower() in COMPRESSIONS
-            if is_packed or is_read_once(path):
+            if is_packed or is_read_once(path) or (size := file_size(path)) is None:
                 return None
-            total += path.stat().st_size
+            total += size
         return total
 
     def __iter__(self) -> Iterator[tuple[int, str]]:

@@ -8,7 +8,6 @@ people link results to a larger disk.
 
 import errno
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -16,10 +15,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
+from elmokit.files.remote import as_address
 from elmokit.files.temporary import temporary_directory, temporary_prefix
 
 StrPath = str | os.PathLike[str]
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/")
 # h5py and safetensors give only the message of the system
 _NO_ROOM = {os.strerror(number): number for number in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)}
 
@@ -91,8 +90,11 @@ def named(target: StrPath) -> Iterator[None]:
 def replaced_by(path: StrPath, *, directory: bool = False) -> Path:
     """Return the path that writing to ``path`` replaces: itself, or what a link leads to."""
     target = Path(path)
-    if _ADDRESS.match(os.fspath(path)):  # `s3://bucket/key` would become a folder named `s3:`
-        raise InputError(f"{path} is an address, but outputs are written on this machine.")
+    if (address := as_address(path)) is not None:
+        raise InputError(
+            f"{address} is an address, but outputs are written on this machine. Copy it there "
+            "when it is complete."
+        )
     if target.is_symlink():
         target = Path(os.path.realpath(target))
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.errors import FormatError, Location
-from elmokit.files.sources import read_pieces
+from elmokit.files.sources import AnyFile, read_pieces
 
 MAX_TOML_BYTES = 2**20
 """Of recipes: 1 MB."""
@@ -110,7 +110,7 @@ class BadLine:
         return f"{what} at byte {self.position}: a binary file or another encoding. {CONVERT}."
 
 
-def raw_lines(path: Path, max_line_bytes: int) -> Iterator[bytes | None]:
+def raw_lines(path: AnyFile, max_line_bytes: int) -> Iterator[bytes | None]:
     """Yield undecoded lines for `decode_line`; None for a line that is too long."""
     pieces = iter(read_pieces(path))
     head = next(pieces, b"").removeprefix(_UTF8_BOM)
@@ -164,7 +164,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         yield number, text_of_line(raw, path, number)
 
 
-def csv_rows(path: Path, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def csv_rows(path: AnyFile, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of their first line: a quoted field may contain line ends."""
     # of the whole process; Python's own is 131,072
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from elmokit.errors import ElmokitError, FormatError, InputError, MissingExtraError
+from elmokit.files.remote import AnyFile, RemoteFile, as_file
 
 _SYSTEM_ERRORS = {errno.EIO, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ESTALE}
 """These say nothing about the contents of a file."""
@@ -44,7 +45,7 @@ def damage(path: object, advice: str, *, what: str = "damaged") -> Iterator[None
         raise FormatError(f"{path}: {what}: {reason}. {advice}") from error
 
 
-def file_sha256(path: Path) -> str:
+def file_sha256(path: AnyFile) -> str:
     """Hash the bytes of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -89,22 +90,23 @@ _MAGIC = {
 
 def find_files(
     paths: Paths, *, missing_ok: bool = False, exclude: Sequence[Path] = ()
-) -> list[Path]:
+) -> list[AnyFile]:
     """Return the files that paths from the command line stand for, in the order given.
 
     ``paths`` are files, directories (all files below, sorted, without hidden ones), glob patterns
-    (sorted), ``-`` for standard input. ``exclude`` is left out unless given by name, such as the
-    output of the command. With ``missing_ok`` the list is empty, rather than an error, if anything
-    is missing.
+    (sorted), addresses (``s3://…``) of the same, ``-`` for standard input. ``exclude`` is left out
+    unless given by name, such as the output of the command. With ``missing_ok`` the list is empty,
+    rather than an error, if anything is missing.
     """
-    files: list[Path] = []
+    files: list[AnyFile] = []
     for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         matches = _matches(path)
-        if matches != [Path(path)]:
+        if matches != [as_file(path)]:
             matches = [
                 file
                 for file in matches
-                if not any(file.resolve().is_relative_to(place.resolve()) for place in exclude)
+                if not isinstance(file, Path)
+                or not any(file.resolve().is_relative_to(place.resolve()) for place in exclude)
             ]
         if not matches and missing_ok:
             return []
@@ -119,10 +121,12 @@ def find_files(
     return files
 
 
-def _matches(path: str | os.PathLike[str]) -> list[Path]:
+def _matches(path: str | os.PathLike[str]) -> list[AnyFile]:
     if os.fspath(path) == "":  # would mean the working directory
         raise InputError("A path is empty. Give . for the working directory.")
-    file = Path(path)
+    file = as_file(path)
+    if isinstance(file, RemoteFile):
+        return list(file.matches())
     if file == STANDARD_INPUT or (file.exists() and not file.is_dir()):  # also a pipe
         return [file]
     places = [file] if file.is_dir() else map(Path, glob.glob(os.fspath(path), recursive=True))
@@ -149,7 +153,7 @@ def _refuse(error: OSError) -> NoReturn:
     raise error  # a folder that cannot be listed is no empty one
 
 
-def is_read_once(file: Path) -> bool:
+def is_read_once(file: AnyFile) -> bool:
     """Tell whether what is read is no regular file but standard input or a pipe."""
     return file == STANDARD_INPUT or not file.is_file()
 
@@ -164,17 +168,22 @@ def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: boo
     return file
 
 
-def describe_files(files: Sequence[Path]) -> list[dict[str, Any]]:
+def describe_files(files: Sequence[AnyFile]) -> list[dict[str, Any]]:
     """Return path, size and SHA-256 of every file; for standard input and pipes, the path alone."""
     return [
         {"path": str(path), "num_bytes": None, "sha256": None}
         if is_read_once(path)
-        else {"path": str(path), "num_bytes": path.stat().st_size, "sha256": file_sha256(path)}
+        else {"path": str(path), "num_bytes": file_size(path), "sha256": file_sha256(path)}
         for path in files
     ]
 
 
-def plain_suffix(path: Path) -> str:
+def file_size(path: AnyFile) -> int | None:
+    """Return the size of a file in bytes; None if a server does not tell."""
+    return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
+
+
+def plain_suffix(path: AnyFile) -> str:
     """Return the suffix of a file in lower case, without that of a compression."""
     name = path.name.lower()
     for suffix in COMPRESSIONS:
@@ -182,7 +191,7 @@ def plain_suffix(path: Path) -> str:
     return Path(name).suffix
 
 
-def file_kind(path: Path) -> FileKind:
+def file_kind(path: AnyFile) -> FileKind:
     """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
     return _KINDS.get(plain_suffix(path), "text")
 
@@ -193,7 +202,7 @@ def compression_of(head: bytes) -> str:
     return next(suffixes, "")
 
 
-def read_pieces(path: Path, *, compression: str | None = None) -> Iterator[bytes]:
+def read_pieces(path: AnyFile, *, compression: str | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file in pieces of bounded size.
 
     ``compression`` is one of `COMPRESSIONS`, or empty; None: as the name says.
@@ -208,11 +217,11 @@ def read_pieces(path: Path, *, compression: str | None = None) -> Iterator[bytes
                 _check_is_text(path, piece)
             is_first = False
             yield piece
-        if is_first and suffix in (".gz", ".zst") and path.stat().st_size == 0:
+        if is_first and suffix in (".gz", ".zst") and file_size(path) == 0:
             raise EOFError("the file is empty")  # which these two decompressors take for no text
 
 
-def open_stream(path: Path) -> io.BufferedReader:
+def open_stream(path: AnyFile) -> io.BufferedReader:
     """Open the decompressed bytes of `read_pieces` as a file that is read forward."""
     return stream_of(read_pieces(path))
 
@@ -243,7 +252,7 @@ class _Stream(io.RawIOBase):
         return size
 
 
-def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
+def _pieces(path: AnyFile, suffix: str) -> Iterator[bytes]:
     with ExitStack() as stack:
         if path == STANDARD_INPUT:
             # unbuffered: a thread waiting for a buffer's lock would keep Python from exiting
@@ -259,7 +268,7 @@ def _pieces(path: Path, suffix: str) -> Iterator[bytes]:
                 yield piece
 
 
-def _zst_pieces(path: Path) -> Iterator[bytes]:
+def _zst_pieces(path: AnyFile) -> Iterator[bytes]:
     """Decompress frame by frame: unlike zstandard's file reader, this notices a truncated file."""
     try:
         import zstandard
@@ -279,7 +288,7 @@ def _zst_pieces(path: Path) -> Iterator[bytes]:
         raise EOFError("the last frame is not complete")
 
 
-def _check_is_text(path: Path, piece: bytes) -> None:
+def _check_is_text(path: AnyFile, piece: bytes) -> None:
     for suffix, magic in _MAGIC.items():
         if re.match(magic, piece):
             is_archive = suffix in (".zip", ".tar") or path.suffix.lower() in _TAR_SUFFIXES

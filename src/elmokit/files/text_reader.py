@@ -4,10 +4,10 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from elmokit.errors import FormatError
 from elmokit.files.lines import BadLine, SkipReason, decode_line
+from elmokit.files.sources import AnyFile
 from elmokit.files.text_records import TextRecords
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def describe_skips(skipped: Counter[SkipReason]) -> str:
 
 
 def read_lines(
-    path: Path, report: ReadReport, *, text_field: str | None, max_line_bytes: int
+    path: AnyFile, report: ReadReport, *, text_field: str | None, max_line_bytes: int
 ) -> Iterator[tuple[int, str]]:
     """Yield number and text of the lines with text, and count all lines in ``report``.
 
@@ -82,7 +82,7 @@ def read_lines(
         log.warning("%s holds no text (%s)", path, describe_skips(own.skipped) or "empty file")
 
 
-def _lines(path: Path, text_field: str | None, max_line_bytes: int) -> Iterator[str | BadLine]:
+def _lines(path: AnyFile, text_field: str | None, max_line_bytes: int) -> Iterator[str | BadLine]:
     for record in TextRecords(path, text_field=text_field, max_line_bytes=max_line_bytes):
         if isinstance(record.text, BadLine):
             yield record.text

@@ -11,7 +11,6 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elmokit.errors import FormatError, MissingExtraError
@@ -24,7 +23,7 @@ from elmokit.files.lines import (
     raw_lines,
     text_of_line,
 )
-from elmokit.files.sources import damage, file_kind, plain_suffix
+from elmokit.files.sources import AnyFile, damage, file_kind, plain_suffix
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ class TextRecords:
 
     def __init__(
         self,
-        path: Path,
+        path: AnyFile,
         *,
         text_field: str | None = None,
         max_line_bytes: int = MAX_LINE_BYTES,
@@ -257,7 +256,7 @@ def _rows_together(file: Any, field: str) -> list[int]:
 
 
 def table_rows(
-    path: Path, lines: Iterable[tuple[int, str]], delimiter: str
+    path: AnyFile, lines: Iterable[tuple[int, str]], delimiter: str
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their first line.
 

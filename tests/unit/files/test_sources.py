@@ -7,11 +7,13 @@ import io
 import lzma
 import re
 import tarfile
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from elmokit.errors import FormatError
+from elmokit.files.remote import RemoteFile
 from elmokit.files.sources import describe_files, find_files, read_pieces
 
 TEXT = "The bank opened.\n강가의 은행\n".encode() * 200
@@ -60,6 +62,17 @@ def test_a_tar_archive_is_to_be_unpacked(tmp_path, name):
         archive.add(__file__, "a.txt")
     with pytest.raises(FormatError, match=r"Unpack it\."):
         list(read_pieces(tmp_path / name))
+
+
+def test_an_error_of_a_storage_is_no_damage(monkeypatch):
+    monkeypatch.setattr(RemoteFile, "open", lambda *_: nullcontext(Dropped()))
+    with pytest.raises(FormatError, match=r"s3://b/c\.txt: not read: reset\. Try again"):
+        list(read_pieces(RemoteFile("s3://b/c.txt")))
+
+
+class Dropped:
+    def read(self, _):
+        raise RuntimeError("reset")
 
 
 @pytest.fixture

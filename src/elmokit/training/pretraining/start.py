@@ -20,6 +20,7 @@ from elmokit.corpus.text_shards import OnPreparation, SentenceReader
 from elmokit.errors import InputError
 from elmokit.evaluation.perplexity import PerplexityReport
 from elmokit.files.json_files import read_json
+from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT, find_files
 from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.jobs.identity import Identity
@@ -161,4 +162,5 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
 
 def _places(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    return [str(path if path == STANDARD_INPUT else path.resolve()) for path in paths]
+    places = (path if path == STANDARD_INPUT else path.resolve() for path in paths)
+    return [as_address(path) or str(place) for path, place in zip(paths, places, strict=True)]
