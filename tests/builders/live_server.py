@@ -43,6 +43,12 @@ class LiveServer:
         )
         return status, content
 
+    def metric(self, name):
+        """Return the value of a line of /metrics."""
+        _, _, text = self.ask("GET", "/metrics")
+        values = dict(line.rsplit(" ", 1) for line in text.decode().splitlines() if line[0] != "#")
+        return float(values.get(name, 0))
+
 
 @dataclass
 class LiveService(LiveServer):
@@ -54,7 +60,7 @@ def served(embedder, *, vocab=None, runs=None, **options):
     """Serve a model as `toy`; afterwards the server ends by itself."""
     settings = ServerSettings(**{"name": "toy", **options})
     service = Service(embedder, settings, vocab=vocab, runs=runs)
-    server = Server(service.router(), settings, host="127.0.0.1")
+    server = Server(service.router(), settings, host="127.0.0.1", on_error=service.count_error)
     with running(server) as port:
         yield LiveService(port, server, service)
 

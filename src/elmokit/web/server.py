@@ -75,6 +75,8 @@ def as_request_error(path: str, error: Exception) -> RequestError:
     if isinstance(error, InputError):
         return RequestError(422, str(error))
     if isinstance(error, HTTPException):
+        if error.status_code == 404:
+            return RequestError(404, f"There is no route {path[:60]!r}.")
         message = f"{path[:60]}: {error.detail}."
         return RequestError(error.status_code, message, headers=dict(error.headers or {}))
     frames = "".join(traceback.format_tb(error.__traceback__))
@@ -132,9 +134,10 @@ class Gate:
 
     def __init__(
         self, app: Router, settings: ServerSettings, *, host: str,
-        on_gone: Callable[[Any], None],
+        on_error: Callable[[RequestError], None], on_gone: Callable[[Any], None],
     ) -> None:  # fmt: skip
-        self._app, self._settings, self._host, self._on_gone = app, settings, host, on_gone
+        self._app, self._settings, self._host, self._on_error = app, settings, host, on_error
+        self._on_gone = on_gone
         self._names = {name.lower() for name in settings.allowed_hosts}
         self._num_open = 0
 
@@ -160,6 +163,7 @@ class Gate:
             await asyncio.sleep(0)  # uvicorn learns of it
         except Exception as error:
             refusal = as_request_error(scope["path"], error)
+            self._on_error(refusal)
             await error_response(scope["path"], refusal)(scope, receive, send)
 
     @contextmanager
@@ -282,10 +286,13 @@ IDLE_SECONDS = 30
 class Server(uvicorn.Server):
     """Answers on ``host`` until it is told to stop, then finishes what it has accepted."""
 
-    def __init__(self, app: Router, settings: ServerSettings, *, host: str) -> None:
+    def __init__(
+        self, app: Router, settings: ServerSettings, *, host: str,
+        on_error: Callable[[RequestError], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         super().__init__(
             uvicorn.Config(
-                Gate(app, settings, host=host, on_gone=self._abort), http="h11",
+                Gate(app, settings, host=host, on_error=on_error, on_gone=self._abort), http="h11",
                 loop="asyncio", ws="none", lifespan="on", log_config=None, access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
                 timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=MAX_HEADER_BYTES,

@@ -55,9 +55,9 @@ def serve(
     """Serve a model over HTTP: the APIs of OpenAI (/v1/embeddings) and Text Embeddings Inference.
 
     POST /embed (a vector per text), /embed_all (per word), /tokenize, /predict/NAME; GET /info,
-    /health. Requests that arrive together are computed together. It listens on this machine only,
-    unless --host says otherwise. Ctrl-C or SIGTERM stops it after the accepted requests have been
-    answered.
+    /health, /metrics. Requests that arrive together are computed together. It listens on this
+    machine only, unless --host says otherwise. Ctrl-C or SIGTERM stops it after the accepted
+    requests have been answered.
 
     Args:
         task: A run of `elmokit train`, for /predict/NAME; default: the directory's name.
@@ -111,7 +111,7 @@ def serve(
             emit_json({"url": url, "model": settings.name})
         else:
             typer.echo(f"{url}  {settings.name!r}  (Ctrl-C to stop)", err=True)
-        server = Server(service.router(), settings, host=host)
+        server = Server(service.router(), settings, host=host, on_error=service.count_error)
         server.run(sockets=[listener])
 
 

@@ -108,6 +108,11 @@ class Batcher:
         self._is_running = False
         self._arrival.set()
 
+    @property
+    def queue_size(self) -> int:
+        """Requests with texts that are in no batch yet."""
+        return sum(job.num_taken < job.num_texts for job in self._jobs)
+
     def check_running(self) -> None:
         """Refuse a request that would not be computed."""
         if not self._is_running:

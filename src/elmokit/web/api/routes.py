@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from elmokit.version import __version__
 from elmokit.web.api import schemas
 from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
+from elmokit.web.api.schemas import Metrics
 from elmokit.web.server import BODY, RequestError, as_json, json_response
 from elmokit.web.startup import ServerSettings
 
@@ -38,6 +40,7 @@ class Service:
         runs: "Mapping[str, TaskRun] | None" = None,
     ) -> None:  # fmt: skip
         self._embedder, self._settings = embedder, settings
+        self.metrics = Metrics()
         self.batcher = Batcher(batch_tokens=settings.batch_tokens)
         self._embedding = Embedding(embedder, settings)
         self._tokens = Tokens(embedder, vocab, settings)
@@ -53,11 +56,16 @@ class Service:
             ("POST", "/v1/embeddings", self._openai_embeddings),
             ("GET", "/v1/models", self._openai_models),
             ("GET", "/info", self._info), ("GET", "/health", self._health),
+            ("GET", "/metrics", self._metrics),
         ]  # fmt: skip
         return Router(
             [Route(path, answer, methods=[method]) for method, path, answer in routes],
             lifespan=self._lifespan,
         )
+
+    def count_error(self, error: RequestError) -> None:
+        """Count a request that was refused or failed."""
+        self.metrics.add(f'te_request_failure{{err="{error.tei_type}"}}')
 
     # --- Text Embeddings Inference
 
@@ -124,6 +132,10 @@ class Service:
         self.batcher.check_running()
         return json_response({})
 
+    async def _metrics(self, request: Request) -> Response:
+        text = self.metrics.render(queue_size=self.batcher.queue_size)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
     # --- OpenAI
 
     async def _openai_embeddings(self, request: Request) -> Response:
@@ -152,6 +164,9 @@ class Service:
     ) -> Job:  # fmt: skip
         single = isinstance(inputs, str)
         values: Sequence[Any] = [inputs] if single else inputs
+        label = f'{{method="{"single" if single else "batch"}"}}'
+        started = time.perf_counter()
+        self.metrics.add(f"te_request_count{label}")
         if not values:
             raise RequestError(422, f"`{field}` is an empty list.", parameter=field)
         most = self._settings.max_texts
@@ -162,10 +177,14 @@ class Service:
             Text(value, f"`{field}`" if single else f"`{field}[{i}]`", truncate, pooled)
             for i, value in enumerate(values)
         ]
-        return await self.batcher.submit(
+        job = await self.batcher.submit(
             computation, texts, timeout_seconds=self._settings.timeout_seconds,
             max_tokens=self._settings.max_request_tokens,
         )  # fmt: skip
+        self.metrics.add("te_request_duration_sum", time.perf_counter() - started)
+        self.metrics.add("te_request_duration_count")
+        self.metrics.add(f"te_request_success{label}")
+        return job
 
     def _pooled(self, job: Job, *, normalize: bool | None) -> np.ndarray:
         vectors = np.stack(job.results)

@@ -83,7 +83,7 @@ class TestAnswers:
             assert answer["label"] == expected[0]["label"]
             assert answer["probability"] == pytest.approx(expected[0]["probability"], abs=1e-6)
 
-    def test_info_health_and_models(self, server, embedder):
+    def test_info_health_metrics_and_models(self, server, embedder):
         status, _, info = server.ask("GET", "/info")
         assert (status, info["model_id"], info["max_input_length"]) == (200, "toy", 50)
         assert info["model_sha"] == embedder.metadata()["model_hash"]
@@ -91,6 +91,11 @@ class TestAnswers:
         assert server.ask("GET", "/health")[0] == 200
         _, _, models = server.ask("GET", "/v1/models")
         assert [one["id"] for one in models["data"]] == ["toy"]
+        before = server.metric('te_request_success{method="single"}')
+        assert server.post("/embed", {"inputs": "I sat"})[0] == 200
+        assert server.metric('te_request_success{method="single"}') == before + 1
+        assert server.metric("te_queue_size") == 0
+        assert server.metric("te_request_duration_count") >= before + 1
 
     def test_another_layer_pooling_and_state(self, embedder):
         with served(embedder, layers=1, pooling="max", normalize=False, state="warm") as other:
