@@ -4,6 +4,7 @@ Nothing that an archive states is believed before it is counted. No file is writ
 folder; links and devices are refused.
 """
 
+import itertools
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -62,18 +63,15 @@ def _unpack_tar(path: Path, folder: Path, limit: int) -> None:
     with path.open("rb") as file:
         compression = compression_of(file.read(10))
     stream = stream_of(_bounded(read_pieces(path, compression=compression), limit))
-    num_members = num_bytes = 0
+    numbers = itertools.count(1)
 
     def checked(entry: tarfile.TarInfo, folder: Any) -> tarfile.TarInfo:
-        nonlocal num_members, num_bytes
-        num_members += 1
-        num_bytes += entry.size
-        # a sparse file is larger than its part of the stream
-        if entry.sparse is not None or num_bytes > limit:
-            raise ValueError(f"{entry.name[:200]!r} is sparse, or ends after {limit:,} bytes")
-        if not (entry.isreg() or entry.isdir()) or num_members > MAX_MEMBERS:
+        is_sparse = entry.sparse is not None  # larger than its part of the stream
+        is_plain = (entry.isreg() or entry.isdir()) and not is_sparse
+        if not is_plain or next(numbers) > MAX_MEMBERS:
+            kind = "sparse" if is_sparse else "a link or a device"
             raise ValueError(
-                f"{entry.name[:200]!r} is a link or a device, or one of over {MAX_MEMBERS:,} files"
+                f"{entry.name[:200]!r} is {kind}, or one of over {MAX_MEMBERS:,} files"
             )
         return tarfile.data_filter(entry, folder)  # refuses names that lead out
 

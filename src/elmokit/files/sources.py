@@ -58,14 +58,11 @@ def text_sha256(text: str) -> str:
 
 def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
     """Check that a file has the recorded size and hash."""
-    size = path.stat().st_size if path.is_file() else None
-    if size != num_bytes:
+    is_whole = path.is_file() and path.stat().st_size == num_bytes
+    if not is_whole or file_sha256(path) != sha256:
         raise FormatError(
-            f"{path}: damaged or missing: expected {num_bytes} bytes, found {size}. {advice}"
+            f"{path}: damaged or missing: expected {num_bytes} bytes with sha256 {sha256}. {advice}"
         )
-    digest = file_sha256(path)
-    if digest != sha256:
-        raise FormatError(f"{path}: damaged: expected sha256 {sha256}, found {digest}. {advice}")
 
 
 FileKind = Literal["text", "jsonl", "parquet"]
@@ -164,10 +161,8 @@ def is_read_once(file: AnyFile) -> bool:
 def existing_file(path: str | os.PathLike[str], *, what: str, is_read_twice: bool = False) -> Path:
     """Return the path of one file; ``what`` it holds is for error messages."""
     file = Path(path)
-    if file.is_dir():
-        raise IsADirectoryError(f"{file} is a directory. Give a file of {what}.")
-    if file != STANDARD_INPUT and not file.exists():
-        raise FileNotFoundError(f"There is no file of {what} {file}.")
+    if file != STANDARD_INPUT:
+        file.stat()  # raises an error that names a file which is not there
     if is_read_twice and is_read_once(file):
         raise InputError(f"{file}: {what} must be read twice: give a regular file, no pipe.")
     return file

@@ -132,13 +132,11 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def write_vectors(
-    path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray, *, header: bool = True
-) -> None:
+def write_vectors(path: str | os.PathLike[str], words: Sequence[str], values: np.ndarray) -> None:
     """Write vectors in word2vec's form, binary (.bin) or text (.txt, .vec), atomically.
 
     Words must not be empty or contain a blank, line feed or NUL, in text also no tab; ``values`` is
-    (len(words), S). Text without ``header`` is GloVe's form.
+    (len(words), S).
     """
     is_binary = check_suffix(path) == ".bin"
     refused = " \n\0" if is_binary else " \t\n\0"
@@ -146,8 +144,7 @@ def write_vectors(
         if not word or any(mark in word for mark in refused):
             raise ValueError(f"{word!r:.40} is not allowed in a file of word vectors.")
     with atomic_file(path) as temp_path, temp_path.open("wb") as file:
-        if header:
-            file.write(f"{len(words)} {values.shape[1]}\n".encode())
+        file.write(f"{len(words)} {values.shape[1]}\n".encode())
         for word, row in zip(words, values.astype("<f4", copy=False), strict=True):
             # NumPy writes the shortest decimals that restore the same float32.
             numbers = row.tobytes() if is_binary else " ".join(row.astype(str)).encode()

@@ -3,7 +3,6 @@
 No heavy imports: `elmokit serve --help` reads the options.
 """
 
-import errno
 import ipaddress
 import logging
 import math
@@ -79,9 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        advice = "Give another address with --host."
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
-            advice = "Another program uses that port: give another one with --port, or 0."
+        advice = "Give another --port (0: a free one) or --host."
         raise InputError(f"Cannot listen on {host}, port {port}: {error}. {advice}") from error
     # asyncio turns off Nagle's algorithm only for sockets that were made with the protocol's
     # number; with it, the body of an answer waits 40 ms until the client acknowledges the headers

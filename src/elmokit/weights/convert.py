@@ -121,12 +121,14 @@ def convert(
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}
         if is_onnx or dtype is not None:
             unused |= files
+        if is_onnx:
+            unused["dtype"] = dtype
         if names := [key for key, value in unused.items() if value is not None]:
             raise InputError(
                 f"{path} is a model directory, for which `{names[0]}` has no use here."
             )
         if is_onnx:
-            return _to_onnx(path, target, dtype or "float32", compute, overwrite=overwrite)
+            return _to_onnx(path, target, compute, overwrite=overwrite)
         if dtype is None:
             return _to_original(path, target, files, compute, overwrite=overwrite)
         _check_destination(path, target, overwrite=overwrite)
@@ -229,20 +231,18 @@ def _to_original(
     )  # fmt: skip
 
 
-def _to_onnx(
-    source: Path, target: Path, dtype: Storage, compute: Compute, *, overwrite: bool
-) -> ConversionReport:
-    """Write an ONNX file, and compare what ONNX Runtime computes with the model, rounded or not."""
+def _to_onnx(source: Path, target: Path, compute: Compute, *, overwrite: bool) -> ConversionReport:
+    """Write an ONNX file, and compare what ONNX Runtime computes with the model."""
     check_target(target, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     if find_spec("onnxruntime") is None:  # better missed before the file is written
         raise MissingExtraError("onnxruntime", extra="onnx")
     model = read_bilm(source)
-    write_onnx(model, target, dtype=dtype)
+    write_onnx(model, target)
     report = _report(
         "ONNX", model, model, compute, source=str(source), destination=str(target),
         read_again=lambda ids: run_onnx(target, ids),
     )  # fmt: skip
-    return replace(report, vocabulary=None, softmax=False, same_bits=dtype == "float32")
+    return replace(report, vocabulary=None, softmax=False)
 
 
 def _report(

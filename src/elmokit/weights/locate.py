@@ -42,10 +42,6 @@ class Kind:
         A directory of this kind with the name of a packaged one takes precedence, with a warning.
         """
         path, name = Path(os.path.expanduser(name_or_path)), os.fspath(name_or_path)
-        if path.is_file():
-            raise FileNotFoundError(
-                f"{path} is a file; give the {self.noun} directory that holds {self.mark}."
-            )
         is_packaged, is_own = name in self.names(), (path / self.mark).exists()
         if is_packaged and is_own:
             _warn_of_two(self.noun, path.absolute())

@@ -19,7 +19,6 @@ from elmokit.shapes import Float
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.arrays import Storage, read_all
-from elmokit.weights.card import adding_version_hint
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 
 MODEL_TYPE = "elmokit"
@@ -96,16 +95,13 @@ def read_config(directory: Path) -> ModelDirConfig:
         )
     if isinstance(softmax := data.get("softmax"), dict):
         softmax.pop("full_share", None)  # of older versions: a setting of training alone
-    with adding_version_hint(data.get("elmokit_version", "")):
-        return from_dict(ModelDirConfig, data, source=str(path))
+    return from_dict(ModelDirConfig, data, source=str(path))
 
 
 def check_replaceable(target: Path) -> None:
     """Refuse an existing target, unless it is an empty directory or holds only a model."""
     if not target.exists():
         return
-    if not target.is_dir():
-        raise FileExistsError(f"{target} is a file, not a directory. Give another name.")
     entries = {entry.name for entry in target.iterdir()} - {*FILE_MANAGER_FILES}
     foreign = sorted(entries - {*FILE_NAMES})
     is_own = False
@@ -182,18 +178,6 @@ class TrainedMixes:
     """The scale of each."""
     layer_norm: LayerNorm = "none"
     """Normalization before mixing."""
-
-    @classmethod
-    def of(cls, mixes: Any) -> "TrainedMixes":
-        """Return the mixtures of all layers that an `ELMo` or `LayerMixes` has learned."""
-        if mixes.layers not in ("mix", "average"):
-            raise ValueError(f"`layers` is {mixes.layers!r}; only mixtures of all layers are kept.")
-        learned = [mix for mix in mixes.scalar_mixes if hasattr(mix, "mix_weights")]
-        return cls(
-            mix_weights=np.stack([mix.mix_weights.detach().cpu().numpy() for mix in learned]),
-            gammas=np.stack([mix.gamma.detach().cpu().numpy() for mix in learned]),
-            layer_norm=learned[0].layer_norm,
-        )
 
     @property
     def num_layers(self) -> int:

@@ -25,7 +25,6 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import damage
 from elmokit.shapes import Float, Integer
 from elmokit.version import __version__
-from elmokit.weights.arrays import Storage, pack, round_all
 from elmokit.weights.stored_bilm import Arrays, LoadedBiLM
 
 OPSET = 18
@@ -36,13 +35,11 @@ PRODUCER = "elmokit"
 ADVICE = "Export the model again: `elmokit convert MODEL FILE.onnx`."
 
 
-def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage = "float32") -> None:
+def write_onnx(model: LoadedBiLM, path: str | PathLike[str]) -> None:
     """Write the biLM, without its softmax, as one ONNX file.
 
-    A `Storage` below float32 makes the file smaller by rounding the weights, as
-    `PretrainedBiLM.round_to` does. The runtime computes in fp32 in every case. Metadata of
-    the file name the model's hash and tokenizer, how it normalizes words and cuts long ones, and
-    the version of elmokit.
+    Metadata of the file name the model's hash and tokenizer, how it normalizes words and cuts long
+    ones, and the version of elmokit.
     """
     if model.config.lexicon is not None:
         raise InputError(
@@ -51,8 +48,8 @@ def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage =
         )
     onnx = _imported("onnx")
     reading = model.config.char_vocab
-    graph = _Graph(dtype)
-    outputs = _network(graph, model, round_all(model.stored().encoder().arrays(), dtype))
+    graph = _Graph()
+    outputs = _network(graph, model, model.stored().encoder().arrays())
     shape: list[str | int] = ["sentences", "positions"]
     if model.config.char_cnn is not None:
         shape.append(model.config.char_vocab.max_characters)
@@ -74,7 +71,7 @@ def write_onnx(model: LoadedBiLM, path: str | PathLike[str], *, dtype: Storage =
         proto.graph.node.append(onnx.helper.make_node("Identity", [output], [name]))
     onnx.helper.set_model_props(proto, {
         "normalization": reading.normalization, "truncation": reading.truncation,
-        "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer), "dtype": dtype,
+        "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer),
     })  # fmt: skip
     onnx.checker.check_model(proto)
     with atomic_file(Path(path)) as temp_path:
@@ -110,8 +107,7 @@ def _imported(library: str) -> Any:
 class _Graph:
     """Nodes and constants of a graph, or of the body of a `Scan`, which may use outer names."""
 
-    def __init__(self, dtype: Storage, *, prefix: str = "") -> None:
-        self.dtype: Storage = dtype
+    def __init__(self, *, prefix: str = "") -> None:
         self.nodes: list[Any] = []
         self.initializers: list[Any] = []
         self._prefix = prefix
@@ -133,21 +129,9 @@ class _Graph:
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def weight(self, weight: np.ndarray) -> str:
-        """Add a rounded weight in the storage type, and return its fp32 values."""
-        if self.dtype == "float32" or weight.ndim < 2:
-            return self.constant(weight)
-        stored = list(pack({"weight": weight}, self.dtype).values())
-        values = self.add("Cast", self.constant(stored[0]), to=FLOAT)
-        if self.dtype == "float16":
-            return values
-        # not DequantizeLinear: runtimes fuse it with products, and round the other factor, too
-        scale = stored[1].reshape(-1, *[1] * (weight.ndim - 1))
-        return self.add("Mul", values, self.constant(scale))
-
     def linear(self, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """Return x W^T + b: (…, X) -> (…, Y)."""
-        product = self.add("MatMul", x, self.add("Transpose", self.weight(weight), perm=[1, 0]))
+        product = self.add("MatMul", x, self.add("Transpose", self.constant(weight), perm=[1, 0]))
         return self.add("Add", product, self.constant(bias))
 
     def clip(self, x: str, bound: float | None) -> str:
@@ -191,15 +175,15 @@ def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
     """Return the token layer's vectors (B, T, D)."""
     own = {name.removeprefix("token_encoder."): array for name, array in arrays.items()}
     if config.char_cnn is None:
-        return graph.add("Gather", graph.weight(own["embedding.weight"]), INPUT)
+        return graph.add("Gather", graph.constant(own["embedding.weight"]), INPUT)
     length = config.char_vocab.max_characters
     flat = graph.add("Reshape", INPUT, graph.constant([-1, length]))  # (U, C)
-    characters = graph.add("Gather", graph.weight(own["char_embedding.weight"]), flat)
+    characters = graph.add("Gather", graph.constant(own["char_embedding.weight"]), flat)
     characters = graph.add("Transpose", characters, perm=[0, 2, 1])  # (U, E, C)
     maxima = []
     for number in range(len(config.char_cnn.filters)):
         weight, bias = (own[f"convolutions.{number}.{part}"] for part in ("weight", "bias"))
-        kernel = graph.weight(weight), graph.constant(bias)
+        kernel = graph.constant(weight), graph.constant(bias)
         answers = graph.add("Conv", characters, *kernel)  # (U, filters, windows)
         maxima.append(graph.add("ReduceMax", answers, graph.constant([2]), keepdims=0))
     x = graph.add("Concat", *maxima, axis=1)  # (U, F)
@@ -230,12 +214,12 @@ def _lstm(graph: _Graph, config: LSTMConfig, arrays: Arrays, prefix: str, x: str
     products = graph.linear(x, arrays[f"{prefix}input_weight"], bias)  # (B, T, 4H)
     # the body of the scan may use names of the outer graph, such as these weights
     recurrent = graph.add(
-        "Transpose", graph.weight(arrays[f"{prefix}recurrent_weight"]), perm=[1, 0]
+        "Transpose", graph.constant(arrays[f"{prefix}recurrent_weight"]), perm=[1, 0]
     )
     projection = arrays.get(f"{prefix}projection_weight")
     if projection is not None:
-        projection = graph.add("Transpose", graph.weight(projection), perm=[1, 0])
-    body = _Graph("float32", prefix=f"{recurrent}_")
+        projection = graph.add("Transpose", graph.constant(projection), perm=[1, 0])
+    body = _Graph(prefix=f"{recurrent}_")
     gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
     i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)
     remembered = body.add("Mul", body.add("Sigmoid", f), "cell")

@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -40,7 +41,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.weights import model_files as files
-from elmokit.weights.arrays import Storage, check_name, pack, read_arrays, round_all
+from elmokit.weights.arrays import Storage, pack, read_arrays, round_all
 from elmokit.weights.card import model_card, result_metadata
 from elmokit.weights.locate import CONFIG_NAME, find_model
 
@@ -48,7 +49,7 @@ Arrays = Mapping[str, np.ndarray]
 """Parameters in fp32, by the names that the modules have for them."""
 
 
-class LoadedBiLM:
+class LoadedBiLM(ABC):
     """What `StoredBiLM` and `PretrainedBiLM` have in common: all but the kind of the weights."""
 
     config: BiLMConfig
@@ -63,12 +64,13 @@ class LoadedBiLM:
     spelling: SpellingModel | None = None
     """How words outside the vocabulary are spelled, if the model knows."""
 
+    @abstractmethod
     def arrays(self) -> Arrays:
         """Return the parameters; those of modules share memory where they can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stored(self) -> "StoredBiLM":
-        raise NotImplementedError
+        """Return the model with its parameters as arrays."""
 
     @property
     def num_layers(self) -> int:
@@ -79,9 +81,9 @@ class LoadedBiLM:
         return 2 * self.config.lstm.projection_dim
 
     @property
+    @abstractmethod
     def num_target_words(self) -> int | None:
         """V of the softmax, if there is one."""
-        raise NotImplementedError
 
     def tokenize(self, sentence: str) -> list[str]:
         """Normalize one sentence and split it into words, as the training text was."""
@@ -161,7 +163,6 @@ class LoadedBiLM:
         model's (`FileExistsError`).
         """
         target = Path(os.path.expanduser(directory)).resolve()
-        check_name(target)
         packed = pack(self.arrays(), dtype)
         files.check_replaceable(target)
         with atomic_directory(target) as fresh:

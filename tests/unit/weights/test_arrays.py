@@ -7,8 +7,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from elmokit.weights.arrays import SCALE, Storage, pack, round_to, unpack_all
+from elmokit.weights.arrays import SCALE, Storage, pack, round_all, unpack_all
 from elmokit.weights.model_dir import read_tensors
+
+
+def round_to(array, storage):
+    return round_all({"w": array}, storage)["w"]
 
 
 @pytest.fixture

@@ -23,10 +23,7 @@ def test_a_packaged_model_is_remembered_by_name_and_others_by_their_path(tmp_pat
     assert (path_of("ko"), path_of(other)) == (str(PACKAGED_MODELS / "ko"), other)
 
 
-def test_a_file_is_no_model_and_an_interrupted_save_is_told(tmp_path):
-    (tmp_path / "model").touch()
-    with pytest.raises(FileNotFoundError, match="is a file"):
-        find_model(tmp_path / "model")
+def test_an_interrupted_save_is_told(tmp_path):
     (tmp_path / ".other.previous").mkdir()
     with pytest.raises(FileNotFoundError, match=r"interrupted: .*\.other\.previous"):
         find_model(tmp_path / "other")

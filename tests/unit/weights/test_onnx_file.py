@@ -28,14 +28,12 @@ def check(model, path, ids):
     np.testing.assert_allclose(layers, expected.layers, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("en", "float32"), ("en", "int6"), ("ko", "float16")])
-def test_a_packaged_model_computes_the_same_layers(name, dtype, tmp_path):
+@pytest.mark.parametrize("name", ["en", "ko"])
+def test_a_packaged_model_computes_the_same_layers(name, tmp_path):
     model = load_model(name)
-    write_onnx(model, tmp_path / "model.onnx", dtype=dtype)
+    write_onnx(model, tmp_path / "model.onnx")
     made = {one.key: one.value for one in onnx.load(tmp_path / "model.onnx").metadata_props}
-    assert (made["model_hash"], made["dtype"]) == (model.model_hash(), dtype)
-    assert made["truncation"] == "character"
-    model.round_to(dtype)
+    assert (made["model_hash"], made["truncation"]) == (model.model_hash(), "character")
     check(model, tmp_path / "model.onnx", model.char_vocab.encode(SENTENCES[name]))
 
 

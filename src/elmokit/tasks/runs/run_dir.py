@@ -29,7 +29,6 @@ from elmokit.tasks.task import Units
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
 from elmokit.weights.arrays import FLOATS, Storage, read_all, unpack_all
-from elmokit.weights.card import newer_version_hint
 from elmokit.weights.locate import RUN_CONFIG_NAME
 
 CONFIG_FILE = RUN_CONFIG_NAME
@@ -90,7 +89,7 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
     required = ("config", "labels", "bilm", "vectors")
     metadata = read_json(path, advice=ADVICE, required=required)
     _drop_old_settings(metadata, path)
-    parse_record(_TaskRecord, metadata, source=path, advice=_advice(metadata))
+    parse_record(_TaskRecord, metadata, source=path, advice=ADVICE)
     return metadata
 
 
@@ -110,10 +109,6 @@ def _drop_old_settings(metadata: dict[str, Any], path: Path) -> None:
         bilm.pop("finetuned", None)
 
 
-def _advice(metadata: Mapping[str, Any]) -> str:
-    return newer_version_hint(metadata.get("elmokit_version", "")) or ADVICE
-
-
 def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     """Return what a run reads at each word; FormatError if ``metadata`` is not complete."""
     inputs, path = metadata["config"].get("inputs", {}), run_dir / CONFIG_FILE
@@ -123,7 +118,7 @@ def input_settings_of(metadata: dict[str, Any], run_dir: Path) -> InputSettings:
     if missing:
         raise FormatError(
             f"{path} does not say inputs.{', inputs.'.join(missing)}: it is damaged or of another "
-            f"version. {_advice(metadata)}"
+            f"version. {ADVICE}"
         )
     return from_dict(InputSettings, known, source=str(path))
 

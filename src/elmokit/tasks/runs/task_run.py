@@ -36,7 +36,7 @@ from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
 from elmokit.vectors.vector_files import LaterWords, VectorsReference
-from elmokit.weights.card import adding_version_hint, result_metadata
+from elmokit.weights.card import result_metadata
 from elmokit.weights.locate import TASK_RUNS
 
 log = logging.getLogger(__name__)
@@ -103,10 +103,9 @@ class TaskRun:
         run_dir = TASK_RUNS.find(run_dir)
         metadata = read_metadata(run_dir)
         reference = metadata["vectors"] and from_dict(VectorsReference, metadata["vectors"])
-        with adding_version_hint(metadata.get("elmokit_version", "")):
-            config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
-            task = find_task(config.task).in_units(config.units)
-            config = replace(config, inputs=input_settings_of(metadata, run_dir))
+        config = from_dict(TaskRunConfig, metadata["config"], source=str(run_dir / CONFIG_FILE))
+        task = find_task(config.task).in_units(config.units)
+        config = replace(config, inputs=input_settings_of(metadata, run_dir))
         if vectors is not None and metadata.get(KEEPS_VECTORS):
             log.warning("%s has no effect: %s keeps its own vectors", vectors, run_dir)
         elif vectors is not None and reference is not None:

@@ -27,7 +27,6 @@ from elmokit.tasks.task import warn_of_split_words
 from elmokit.training.checkpoints import Checkpoint, load_checkpoint
 from elmokit.vectors.vector_files import VectorsReference, read_vectors_of
 from elmokit.version import __version__
-from elmokit.weights.arrays import check_name
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +96,6 @@ def train_task(
         Stopped: after a signal and its checkpoint.
         FloatingPointError: if the loss is not finite.
     """
-    check_name(run_dir)
     prepared = PreparedTask(
         config, train_path, dev_path, vectors, model=model, precision=precision, device=device,
         cache_dir=cache_dir, on_layers=on_layers, keep_static=keep_static,

@@ -33,7 +33,6 @@ from elmokit.training.distributed import World, world
 from elmokit.training.loop import StepReport
 from elmokit.training.pretraining.run_config import RunConfig
 from elmokit.training.schedules import Limits
-from elmokit.weights.arrays import check_name
 from elmokit.weights.locate import CONFIG_NAME
 
 log = logging.getLogger(__name__)
@@ -110,7 +109,6 @@ def start_run(
         "vocab": "counted" if fixed_vocab is None else f"sha256 {fixed_vocab.sha256}",
         "reader": None if options.reader is None else options.reader.name,
     }
-    check_name(run_dir)
     config = _with_precision(config, run_dir, options.device)
     with world(options.device) as processes, ExitStack() as stack:
         num_rows = config.train.batch_size

@@ -138,11 +138,6 @@ def _config(options: dict[str, Any], arrays: TorchArrays, lexicon: Lexicon) -> B
         options[key] if isinstance(options.get(key), dict) else {}
         for key in ("encoder", "token_embedder")
     )
-    for table, expected in ((encoder, "elmo"), (cnn, "cnn")):
-        if str(table.get("name", expected)).lower() != expected:
-            raise FormatError(
-                f"{arrays.path}: its configuration has {table['name']!r}, expected {expected!r}."
-            )
     shapes = arrays.shapes()
     usual = released_options(shapes, source=arrays.path)
     usual["lstm"] |= {clip: encoder.get(clip) for clip in ("cell_clip", "proj_clip")}

