@@ -50,8 +50,13 @@ def test_the_sizes_of_both_lists_and_their_hash():
     assert moved.config(word_dim=5).sha256 != config.sha256
 
 
-@pytest.mark.parametrize("content", ["{", "{}", '{"characters": ["a"], "words": "ab"}',
-                                     '{"characters": [1], "words": []}', None])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{", "{}", '{"characters": ["a"], "words": "ab"}',
+        '{"characters": ["a", 1], "words": ["ab"]}', None,
+    ],
+)  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "lexicon.json"
     if content is not None:
