@@ -39,6 +39,7 @@ def stream_maker(corpus, tokens_per_shard, geometry):
     char_vocab = CharVocab()
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
         patch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 3)  # so that there are groups
+        patch.setattr("elmokit.corpus.packing._WORDS_PER_CHUNK", 4)
         shards = write_shards(corpus, directory, tokens_per_shard=tokens_per_shard)
         assume(shards.num_targets >= geometry["batch_size"] * geometry["num_steps"])
         yield lambda **more: WindowStream(shards, word_vocab, char_vocab, **geometry, **more)

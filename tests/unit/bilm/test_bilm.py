@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from elmokit.bilm.bilm import BiLM, BiLMConfig
+from elmokit.bilm.bilm import BiLM, BiLMConfig, BiLMState
 from elmokit.bilm.char_cnn import CharCNNConfig
 from elmokit.bilm.lstmp import LSTMConfig
 
@@ -52,3 +52,26 @@ def test_gradients_reach_every_parameter_but_the_padded_row():
         assert parameter.grad.abs().sum() > 0, name
     assert not model.token_encoder.char_embedding.weight.grad[0].any()
     assert model.token_encoder.char_embedding.weight.grad[261].any()
+
+
+@pytest.mark.parametrize(
+    ("words", "ids", "error"),
+    [
+        (False, [["a"]], TypeError),
+        (False, torch.ones(1, 2, 16), TypeError),
+        (True, torch.ones(1, 2, dtype=torch.bool), TypeError),
+        (False, torch.ones(1, 2, 15, dtype=torch.int64), ValueError),
+        (False, torch.ones(2, 16, dtype=torch.int64), ValueError),
+        (True, torch.ones(1, 2, 16, dtype=torch.int64), ValueError),
+    ],
+)
+def test_what_are_no_ids_of_the_model_is_refused(words, ids, error):
+    with pytest.raises(error, match=r"`word_ids` .*\(B, T\)" if words else r"`char_ids` .* 16\)"):
+        toy_model(words=words).check_inputs(ids)
+
+
+def test_a_state_of_fewer_rows_is_refused():
+    model = toy_model()
+    state, ids = BiLMState.zeros(model.config.lstm, 3), model.encode(SENTENCES)
+    with pytest.raises(ValueError, match=r"`state` has 3 rows.* 4\."):
+        model(ids, state=state)

@@ -21,4 +21,8 @@ def test_fresh_weights_are_those_of_the_original(activation):
     else:
         assert widest.std().item() == pytest.approx((7 * 16) ** -0.5, rel=0.02)
     assert encoder.projection.weight.std().item() == pytest.approx(2048**-0.5, rel=0.02)
-    assert not any(conv.bias.any() for conv in encoder.convolutions)
+    assert not any(conv.bias.any() for conv in (*encoder.convolutions, encoder.projection))
+    for highway in encoder.highways:
+        for linear, bias in ((highway.carry, -2), (highway.transform, 0)):
+            assert linear.weight.std().item() == pytest.approx(2048**-0.5, rel=0.02)
+            assert (linear.bias == bias).all()

@@ -11,6 +11,8 @@ from elmokit.bilm.config import (
     parameter_shapes,
 )
 from elmokit.bilm.softmax import build_softmax
+from elmokit.errors import ConfigError
+from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
 
 CNN = CharCNNConfig(embedding_dim=3, filters=((1, 4), (2, 6)), num_highway=1)
@@ -48,3 +50,27 @@ def test_parameters_have_the_names_and_shapes_of_the_modules(
         tensors = build_softmax(softmax, 40, 8).state_dict().items()
         expected |= {f"softmax.{name}": tuple(tensor.shape) for name, tensor in tensors}
     assert parameter_shapes(config, softmax, 40) == expected
+
+
+def test_the_smallest_network_is_allowed_and_a_filter_as_long_as_a_word():
+    config = BiLMConfig(
+        char_vocab=CharVocabConfig(max_characters=3),
+        char_cnn=CharCNNConfig(embedding_dim=1, filters=((3, 1),), num_highway=0),
+        lstm=LSTMConfig(num_layers=1, cell_dim=1, projection_dim=1), dropout=0.0,
+    )  # fmt: skip
+    softmax = SoftmaxConfig(num_samples=1, full_share=1.0, cutoffs=(1, 2))
+    assert parameter_shapes(config, softmax, 1)["softmax.weight"] == (1, 1)
+    with pytest.raises(ConfigError, match=r"width 4 .*max_characters=3"):
+        BiLMConfig(char_vocab=config.char_vocab, char_cnn=CharCNNConfig(filters=((4, 1), (1, 1))))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"char_cnn": None}, {"num_words": 0},
+        {"char_cnn": None, "num_words": 0, "lexicon": ENCODERS["lexicon"]["lexicon"]},
+    ],
+)  # fmt: skip
+def test_a_model_reads_either_characters_or_words(settings):
+    with pytest.raises(ConfigError, match=r"either `char_cnn` .*`num_words`"):
+        BiLMConfig(**settings)

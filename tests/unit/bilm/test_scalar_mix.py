@@ -29,3 +29,11 @@ def test_a_batch_without_words_has_no_nan(layers, layer_norm):
     nothing = torch.zeros(layers.shape[1:3], dtype=torch.bool)
     plain = ScalarMix(3)(layers)
     torch.testing.assert_close(mix(layers, nothing), plain, rtol=1e-4, atol=1e-4)
+
+
+def test_a_mix_needs_a_weight_for_each_layer_and_a_mask_for_the_norm_of_a_batch(layers):
+    assert ScalarMix(3, layer_norm=True).layer_norm == "token"
+    with pytest.raises(ValueError, match="3 values, got 2"):
+        ScalarMix(3, initial_weights=[0.5, 1.0])
+    with pytest.raises(ValueError, match="'batch' needs `mask`"):
+        ScalarMix(3, layer_norm="batch")(layers)

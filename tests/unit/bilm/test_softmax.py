@@ -59,6 +59,16 @@ def test_under_autocast_all_but_the_products_is_in_full_precision(kind):
     loss.mean().backward()
 
 
+@pytest.mark.parametrize("kind", ["full", "adaptive"])
+def test_fresh_weights_keep_the_scale_of_what_they_read(kind):
+    softmax = build_softmax(SoftmaxConfig(kind=kind), 4000, 64)
+    softmax.reset_parameters(generator())
+    for weight in softmax.parameters():
+        expected = weight.shape[1] ** -0.5 if weight.dim() > 1 else 0
+        assert weight.std().item() == pytest.approx(expected, rel=0.15)
+        assert abs(weight.mean().item()) <= 0.2 * expected
+
+
 @pytest.mark.parametrize("num_samples", [1, 9, 39])
 def test_candidates_are_the_first_distinct_draws(num_samples):
     """However many rounds it takes: V = 40, K = 39 takes dozens."""

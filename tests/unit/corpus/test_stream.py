@@ -1,6 +1,8 @@
 import threading
 import time
+from itertools import islice
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.corpus.shards import write_shards
 from elmokit.corpus.stream import WindowStream
-from elmokit.text.char_vocab import CharVocab
+from elmokit.text.char_vocab import SENTENCE_BEGIN, CharVocab
 from elmokit.text.word_vocab import WordVocab
 
 
@@ -38,6 +40,37 @@ def test_resume_with_other_settings_is_refused(make_stream, settings, message):
     state = next(iter(make_stream()))[1]
     with pytest.raises(ValueError, match=message):
         make_stream(state=state, **settings)
+
+
+def test_a_state_of_another_version_is_refused(make_stream):
+    state = next(iter(make_stream()))[1]
+    with pytest.raises(ValueError, match=rf"version 2, .*version {state['version']}\."):
+        make_stream(state=state | {"version": 2})
+
+
+def test_a_corpus_must_fill_one_window(make_stream):
+    """It has 155 words in 40 sentences, whose ends are predicted, too."""
+    assert next(iter(make_stream(batch_size=39)))[0].num_targets == 195
+    with pytest.raises(ValueError, match=r"195 targets .*28 rows x 7"):
+        make_stream(batch_size=28, num_steps=7)
+
+
+def begins(window):
+    """Whether each row begins with ``<S>``."""
+    return window.char_ids[window.forward_inputs[:, 0], 1] == SENTENCE_BEGIN + 1
+
+
+def test_a_share_of_the_rows_begins_each_window_with_a_new_sentence(make_stream):
+    windows = [window for window, _ in islice(make_stream(restart_share=0.4), 100)]
+    counts = [int(window.restarts.sum()) for window in windows]
+    assert set(counts) == {1, 2}  # of 4 rows
+    assert np.mean(counts) == pytest.approx(1.6, abs=0.15)
+    assert np.mean([window.restarts for window in windows], axis=0) == pytest.approx(0.4, abs=0.15)
+    assert all(begins(window)[window.restarts].all() for window in windows)
+    others = np.concatenate([begins(window)[~window.restarts] for window in windows])
+    assert 0.1 < others.mean() < 0.5
+    again = [window for window, _ in islice(make_stream(restart_share=0.4, seed=1), 100)]
+    assert any((a.restarts != b.restarts).any() for a, b in zip(windows, again, strict=True))
 
 
 @pytest.fixture(scope="module", autouse=True)

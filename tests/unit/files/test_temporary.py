@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from elmokit.files.temporary import (
     remove_entry,
     remove_leftovers,
     temporary_directory,
+    temporary_prefix,
     why_untrusted,
 )
 
@@ -44,6 +46,15 @@ def test_a_directory_is_new_private_and_gone_at_the_end(tmp_path):
         assert one.stat().st_mode & 0o777 == 0o700
         (one / "b").write_text("half")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_name_may_be_as_long_as_systems_allow(tmp_path):
+    with temporary_directory(tmp_path, "눈" * 85) as inside:
+        assert inside.parent == tmp_path
+    assert temporary_prefix(Path("a") / ("x" * 200)) == f"a/.{'x' * 200}."
+    short = [temporary_prefix(Path("a") / (letter * 201)) for letter in "xyx"]
+    assert short[0] == short[2] != short[1]
+    assert len(short[0]) < 80
 
 
 def test_only_leftovers_of_this_machine_are_removed(tmp_path):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from elmokit.inference import kernel_backend, numpy_backend, torch_backend
 from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.engine import Engine
 from elmokit.inference.torch_backend import ModuleNetwork
@@ -15,7 +16,9 @@ from ...builders.embedding_models import (
 )
 
 
-def test_vectors_equal_the_plain_encoder_in_any_company(backend):
+def test_vectors_equal_the_plain_encoder_in_any_company(backend, monkeypatch):
+    monkeypatch.setattr(kernel_backend, "WORDS_PER_CHUNK", 100)
+    monkeypatch.setattr(numpy_backend, "MAX_RESPONSES", 12_000)  # of 8 filters: some 100 words
     model = toy_model()
     network = network_of(model)
     words = ["", "<S>", "a", "한국어", "x" * 40, *(f"w{i}" * (i % 6) for i in range(700))]
@@ -29,9 +32,12 @@ def test_vectors_equal_the_plain_encoder_in_any_company(backend):
 
 
 @pytest.mark.parametrize("changes", [{}, {"projection_dim": 24}])
-def test_pytorch_computes_the_same_layers(changes):
+def test_pytorch_computes_the_same_layers(changes, monkeypatch):
     """It is for other devices; kernels and NumPy are in `test_engine.py`."""
-    model, sentences = toy_model(**changes), random_sentences(30)
+    monkeypatch.setattr(torch_backend, "MAX_CHARACTERS_PER_CHUNK", 300)  # 16 or 32 words of 61
+    monkeypatch.setattr(torch_backend, "MAX_GATE_VALUES", 2000)
+    model = toy_model(**changes)
+    sentences = [*random_sentences(30), [f"w{i}" * (i % 6 + 1) for i in range(48)]]
     engine = Engine(ModuleNetwork(model.config, model.arrays(), use_bf16=False, device="cpu"))
     tokens = find_distinct_tokens(sentences)
     output = engine.run(engine.encode_tokens(model.ids_of_words(tokens.words)), tokens.sentences)

@@ -1,11 +1,19 @@
 """Sequences with common beginnings are read once for each beginning, with the same bits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.inference.contexts import batch_by_length, fill_buffers, find_contexts, read_contexts
+from elmokit.inference.contexts import (
+    batch_by_length,
+    cut_batches,
+    fill_buffers,
+    find_contexts,
+    read_contexts,
+)
 from elmokit.inference.frozen_bilm import FrozenBiLM
 from elmokit.inference.results import LSTMState
 
@@ -68,9 +76,22 @@ def test_batches_hold_every_sentence_once_by_falling_length(lengths, max_tokens)
         assert len(batch) == 1 or sum(lengths[i] for i in batch) <= max_tokens
 
 
+@given(st.lists(st.integers(2, 5)), st.integers(1, 14), st.none() | st.integers(1, 4))
+def test_batches_of_an_order_are_as_full_as_the_bounds_allow(lengths, max_tokens, most):
+    def fits(batch):
+        return sum(lengths[i] for i in batch) <= max_tokens and len(batch) <= (most or 99)
+
+    order = list(range(len(lengths)))[::-1]
+    batches = list(cut_batches(order, lengths, max_tokens=max_tokens, max_sentences=most))
+    assert [index for batch in batches for index in batch] == order
+    assert all(len(batch) == 1 or fits(batch) for batch in batches)
+    assert not any(fits([*batch, after[0]]) for batch, after in pairwise(batches))
+
+
 @given(st.lists(st.lists(st.just("w"), max_size=9)), st.integers(1, 40))
 def test_buffers_keep_the_order_and_the_bound(sentences, max_tokens):
     buffers = list(fill_buffers(iter(sentences), max_tokens=max_tokens))
     assert [s for buffer in buffers for s in buffer] == sentences
     for buffer in buffers:
         assert sum(len(s) + 2 for s in buffer[:-1]) < max_tokens
+    assert all(sum(len(s) + 2 for s in buffer) >= max_tokens for buffer in buffers[:-1])

@@ -5,15 +5,18 @@ import os
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 import torch
 
 from elmokit.bilm.bilm import BiLM
 from elmokit.bilm.softmax import SoftmaxConfig
+from elmokit.errors import InputError
 from elmokit.inference import elmo as elmo_module
 from elmokit.inference.elmo import ELMo, batch_to_ids
 from elmokit.kernels.library import load_kernels
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig
+from elmokit.weights.model_files import TrainedMixes, write_mixes
 
 from ...builders.command_line import start_python
 from ...builders.embedding_models import random_sentences, toy_model
@@ -88,12 +91,52 @@ def test_a_frozen_model_gets_no_gradient_and_stays_in_evaluation_mode():
 
 def test_a_trainable_model_gets_gradients_in_every_part_from_the_modules():
     elmo = ELMo(toy_model(), trainable_bilm=True, dropout=0.0).train()
-    elmo(elmo.encode(random_sentences(9))).mixes[0].square().sum().backward()
+    ids = elmo.encode(random_sentences(9))
+    mixed = elmo(ids).mixes[0]
+    torch.testing.assert_close(mixed, ELMo(toy_model()).eval()(ids).mixes[0], atol=1e-5, rtol=0)
+    mixed.square().sum().backward()
     assert elmo.bilm.training
     assert elmo._packed._packed is None
     for name, parameter in elmo.bilm.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.fixture
+def mixes(tmp_path):
+    """The file of two trained mixtures."""
+    weights, gammas = np.array([[0, 1, 2], [3, 4, 5]], "f4"), np.array([1.5, 0.1], "f4")
+    trained = TrainedMixes(mix_weights=weights, gammas=gammas, layer_norm="token")
+    write_mixes(trained, tmp_path / "mixes")
+    return tmp_path / "mixes"
+
+
+def test_trained_mixtures_come_with_their_normalization(mixes):
+    elmo = ELMo(toy_model(), mixes=mixes)
+    assert [mix.mix_weights.tolist() for mix in elmo.scalar_mixes] == [[0, 1, 2], [3, 4, 5]]
+    assert [mix.gamma.item() for mix in elmo.scalar_mixes] == pytest.approx([1.5, 0.1])
+    assert {mix.layer_norm for mix in elmo.scalar_mixes} == {"token"}
+    for options, named in (
+        ({"num_mixes": 3}, "`num_mixes` is 3, .* 2"),
+        ({"layer_norm": False}, "`layer_norm` is 'none', .* 'token'"),
+        ({"layers": "top"}, "`layers` is 'top', .* 'mix'"),
+    ):
+        with pytest.raises(InputError, match=named):
+            ELMo(toy_model(), mixes=mixes, **options)
+    with pytest.raises(InputError, match=r"`layers of the model` is 4, .* 3"):
+        ELMo(toy_model(num_layers=3), mixes=mixes)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"num_mixes": 0}, "`num_mixes` .* 0"),
+        ({"layer_norm": "batch", "keep_boundaries": True}, "batch_with_boundaries"),
+    ],
+)
+def test_arguments_that_do_not_go_together_are_refused(options, named):
+    with pytest.raises(InputError, match=named):
+        ELMo(toy_model(), **options)
 
 
 def test_boundaries_of_a_model_of_words_are_those_of_its_vocabulary():

@@ -1,10 +1,16 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmokit.bilm.bilm import BiLMState
+from elmokit.bilm.config import LSTMConfig
+from elmokit.errors import InputError
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
+from elmokit.inference.engine import _cut
+from elmokit.inference.results import check_layers
 
 from ...builders.embedding_models import (
     largest_difference,
@@ -80,3 +86,33 @@ def test_layer_choices_are_slices_and_means_of_all(model):
     assert largest_difference(top, [array[-1] for array in everything]) == 0
     average = run_engine(model, sentences, layers="average").vectors
     assert largest_difference(average, [array.mean(axis=0) for array in everything]) <= 1e-6
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 30))
+def test_chunks_hold_every_position_once_and_as_many_as_there_is_room_for(lengths, most):
+    lengths.sort(reverse=True)
+    chunks = list(_cut(np.array(lengths, dtype=np.int64), most))
+    read = [
+        (int(t), int(row)) for _, rows, steps in chunks for row, t in zip(rows, steps, strict=True)
+    ]
+    assert read == [(t, row) for t in range(9) for row, n in enumerate(lengths) if t < n]
+    for running, rows, _ in chunks:
+        assert running.sum() == len(rows) <= max(most, running[0])
+        assert list(running) == sorted(running, reverse=True)
+    for running, _, _ in chunks[:-1]:
+        assert (len(running) + 1) * running[0] > most
+
+
+@pytest.mark.parametrize("other", [{"num_layers": 1}, {"cell_dim": 25}, {"projection_dim": 7}])
+def test_a_state_of_another_model_is_refused(other):
+    lstm = LSTMConfig(**{"cell_dim": 24, "projection_dim": 8, **other})
+    with pytest.raises(InputError, match=r"another model: expected .*2, 2, 8, 24"):
+        run_engine(toy_model(), [["bank"]], state=BiLMState.zeros(lstm, 1))
+
+
+def test_only_layers_that_a_model_has_can_be_chosen():
+    choices = (0, np.int64(2), "all", "top", "average")
+    assert [check_layers(choice, 3) for choice in choices] == list(choices)
+    for wrong in (-1, 3, True, 1.0, "mean", None):
+        with pytest.raises(InputError, match=rf"0 .* to 2 .*got {wrong!r}"):
+            check_layers(wrong, 3)

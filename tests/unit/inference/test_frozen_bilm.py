@@ -14,7 +14,9 @@ from elmokit.inference.frozen_bilm import (
     NUM_STREAMS,
     FrozenBiLM,
     WordCache,
+    compute_layers,
     warm_state,
+    warm_text,
 )
 
 from ...builders.embedding_models import largest_difference, random_sentences, toy_model
@@ -53,6 +55,28 @@ def test_the_word_used_longest_ago_goes_first():
     assert fill(cache, list("efghij")) == list("efghij"), "more than there is room for"
     assert len(cache) == 3
     assert fill(WordCache(2, max_bytes=0), list("ab")) == ["a", "b"]
+    texts = ["x" * 256, "x" * 257, b"x" * 300]  # ids of a word may take more bytes than its text
+    cache.write(texts, np.zeros((3, 2), np.float32))
+    assert cache.read(texts)[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_layers_of_padded_ids_are_those_of_the_modules(words):
+    model = toy_model(words=words)
+    ids = model.encode(random_sentences(9))
+    with torch.no_grad():
+        out = model(ids)
+    expected = out.layers[:, out.mask].numpy()
+    np.testing.assert_allclose(compute_layers(model, ids.numpy()), expected, atol=1e-5)
+
+
+def test_a_model_without_neutral_text_gets_that_of_the_package(caplog):
+    assert warm_text(("the bank",)) == ("the bank",)
+    assert not caplog.records
+    own = warm_text(())
+    assert len(own) >= 2 * NUM_STREAMS
+    assert all(line.split() for line in own)
+    assert "no neutral text" in caplog.text
 
 
 def test_many_threads_share_an_embedder():
@@ -84,3 +108,7 @@ def test_the_warm_state_is_the_mean_after_the_sentences_of_carried_streams():
             mean = torch.stack(theirs).mean(0)
             torch.testing.assert_close(torch.from_numpy(ours[:, axis].copy()), mean)
     assert warm.num_rows == 1
+    few = ["the bank", "a river", "I sat"]  # are read again until every stream has one
+    again, cycled = (warm_state(FrozenBiLM(model), text) for text in (few, (few * 3)[:NUM_STREAMS]))
+    assert np.array_equal(again.cell, cycled.cell)
+    assert np.array_equal(again.hidden, cycled.hidden)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from elmokit.errors import InputError
-from elmokit.inference.precision import check_precision, find_device, pick_device
+from elmokit.inference.precision import check_precision, find_device, has_quick_bf16, pick_device
 
 from ...builders.embedding_models import random_sentences, run_engine, toy_model
 
@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(
     ("kind", "median", "worst"), [("bf16", 0.9999, 0.995), ("int8", 0.999, 0.99)]
 )
-def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, worst):
+def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, worst, caplog):
     model = toy_model(cell_dim=64, projection_dim=32)
     sentences = random_sentences(40)
     exact = run_engine(model, sentences)
@@ -21,7 +21,11 @@ def test_half_and_quarter_precision_stay_close_to_fp32(backend, kind, median, wo
     assert rough.state.cell.dtype == torch.float32
     if backend == "numpy":  # which has fp32 only
         assert np.array_equal(exact.vectors[0], rough.vectors[0])
+        assert f"{kind} needs the compiled kernels: computing in fp32" in caplog.text
+        assert not has_quick_bf16("cpu")
         return
+    assert not has_quick_bf16("cuda")
+    assert not caplog.records
     x, y = (np.concatenate([one.reshape(-1, 64) for one in out.vectors]) for out in (exact, rough))
     values = (x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
     assert np.median(values) >= median

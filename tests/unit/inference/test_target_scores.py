@@ -5,7 +5,13 @@ import pytest
 import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.inference.target_scores import FREQUENT_WORDS, DistributionTable, TargetScores
+from elmokit.inference import target_scores
+from elmokit.inference.target_scores import (
+    FREQUENT_WORDS,
+    DistributionTable,
+    TargetScores,
+    likeliest,
+)
 
 from ...builders.embedding_models import toy_model
 
@@ -37,25 +43,33 @@ def expected_nll(softmax, hidden, word_ids):
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled", "adaptive"])
-def test_equal_the_module(backend, kind):
+def test_equal_the_module(backend, kind, monkeypatch):
+    monkeypatch.setattr(target_scores, "MAX_SCORES", 20 * NUM_WORDS)  # 20 rows at a time, of 70
     softmax, scores = softmax_and_scores(kind)
     hidden, word_ids = inputs()
     expected = expected_nll(softmax, hidden, word_ids)
     np.testing.assert_allclose(scores.nll(hidden, word_ids), expected, atol=1e-5, rtol=1e-6)
     assert len(scores.nll(hidden[:0], word_ids[:0])) == 0
+    contexts = np.arange(70)[::-1] // 2
+    expected = expected_nll(softmax, hidden[contexts], word_ids)
+    shared = scores.nll(hidden[:35], word_ids, contexts)
+    np.testing.assert_allclose(shared, expected, atol=1e-5, rtol=1e-6)
     with torch.no_grad():
         all_words = softmax.scores(torch.from_numpy(hidden)).log_softmax(dim=1)
     np.testing.assert_allclose(scores.log_probs(hidden), all_words.numpy(), atol=2e-5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["full", "adaptive"])
-def test_distributions_have_ranks_entropies_and_likeliest_words(backend, kind):
+def test_distributions_have_ranks_entropies_and_likeliest_words(backend, kind, monkeypatch):
+    monkeypatch.setattr(target_scores, "MAX_SCORES", 4 * NUM_WORDS + 1)
     softmax, scores = softmax_and_scores(kind)
     hidden, word_ids = inputs(9)
     with torch.no_grad():
         log_probs = softmax.scores(torch.from_numpy(hidden)).log_softmax(dim=1)
     table, rows = DistributionTable.empty(9, 5), np.arange(9)[::-1].copy()
-    scores.describe(hidden, word_ids, rows, into=table)
+    losses = scores.describe(hidden, word_ids, rows, into=table)
+    expected = expected_nll(softmax, hidden, word_ids)
+    np.testing.assert_allclose(losses, expected, atol=1e-5, rtol=1e-6)
     targets = log_probs[torch.arange(9), torch.from_numpy(word_ids) - 1]
     assert table.ranks[rows].tolist() == (1 + (log_probs > targets[:, None]).sum(1)).tolist()
     entropies = -(log_probs.exp() * log_probs).sum(1) / np.log(2)
@@ -63,6 +77,17 @@ def test_distributions_have_ranks_entropies_and_likeliest_words(backend, kind):
     top = log_probs.topk(5, dim=1)
     assert table.top_ids[rows].tolist() == (top.indices + 1).tolist()
     np.testing.assert_allclose(table.top_probs[rows], top.values.exp(), atol=1e-5)
+    without = DistributionTable.empty(9, 0)
+    scores.describe(hidden, word_ids, rows, into=without)
+    assert np.array_equal(without.ranks, table.ranks)
+    np.testing.assert_allclose(without.entropies, table.entropies, atol=1e-5)
+
+
+def test_of_equally_likely_words_the_first_come_first():
+    log_probs = np.array([[1.0, 3, 2, 3, 0], [5, 1, 2, 3, 4]])
+    assert likeliest(log_probs, 3).tolist() == [[1, 3, 2], [0, 4, 3]]
+    assert likeliest(log_probs, 5).tolist() == [[1, 3, 2, 0, 4], [0, 4, 3, 2, 1]]
+    assert likeliest(log_probs, 0).shape == (2, 0)
 
 
 def test_bf16_stays_within_its_error_budget(backend):

@@ -19,6 +19,7 @@ from elmokit.jobs.job import (
     SIGNALS,
     MetricsLog,
     Pieces,
+    StopRequest,
     is_begun,
     open_job,
     read_log,
@@ -172,6 +173,16 @@ def test_a_piece_whose_replacement_was_killed_counts_and_gets_its_name_back(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-2"]
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3, 4])
+def test_the_newest_pieces_are_kept(tmp_path, kept):
+    (tmp_path / "step-1").mkdir()
+    for name in ("step-2", "step-3", "other"):
+        (tmp_path / name).touch()
+    Pieces(tmp_path).remove(newest_kept=kept)
+    names = ["step-1", "step-2", "step-3"][max(0, 3 - kept) :]
+    assert sorted(os.listdir(tmp_path)) == ["other", *names]
+
+
 ROWS = [{"step": step, "loss": step / 10} for step in (1, 2, 3, 4)]
 
 
@@ -199,6 +210,25 @@ def test_a_row_cut_by_a_kill_is_left_out(log_path):
     assert read_log(log_path) == ROWS
     MetricsLog(log_path.parent, resume_step=7).write({"step": 5})
     assert list(map(json.loads, log_path.read_text().splitlines())) == [*ROWS, {"step": 5}]
+
+
+def test_a_log_with_nothing_to_drop_keeps_the_time_of_its_last_row(log_path):
+    os.utime(log_path, (1, 1))
+    log = MetricsLog(log_path.parent, resume_step=4)
+    assert log_path.stat().st_mtime == 1
+    log.begin()
+    assert log_path.stat().st_mtime > 1
+    assert read_log(log_path) == ROWS
+
+
+@pytest.mark.parametrize("row", ["{", '{"loss": 1}', '{"step": 1.0}', '{"step": true}'])
+@pytest.mark.parametrize("place", [0, 2])
+def test_a_damaged_row_that_no_kill_explains_is_named(log_path, row, place):
+    lines = log_path.read_text().splitlines()
+    lines[place] = row
+    log_path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(FormatError, match=rf"metrics\.jsonl, line {place + 1}\b"):
+        read_log(log_path)
 
 
 def send(number):
@@ -242,3 +272,26 @@ def test_a_second_interrupt_is_obeyed_unless_torchrun_may_repeat_the_first():
         send(signal.SIGINT)
         send(signal.SIGINT)
         assert stop.signal_number == signal.SIGINT
+
+
+def test_signals_are_noted_only_if_wanted_and_not_if_they_are_ignored():
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    with stop_requests(False):
+        assert {number: signal.getsignal(number) for number in SIGNALS} == handlers
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with stop_requests(True) as stop:
+            send(signal.SIGTERM)
+            assert stop.signal_number is None
+            assert signal.getsignal(signal.SIGINT) != handlers[signal.SIGINT]
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, handlers[signal.SIGTERM])
+    assert {number: signal.getsignal(number) for number in SIGNALS} == handlers
+
+
+@pytest.mark.parametrize(("noted", "told"), [(None, "SIGTERM"), (signal.SIGINT, "SIGINT")])
+def test_what_ends_a_stopped_job_names_the_signal(noted, told):
+    error = StopRequest(noted).stopped("at step 5")
+    assert str(error) == f"stopped by {told} at step 5."
+    assert error.signal_number == signal.Signals[told]

@@ -1,5 +1,6 @@
 """The hierarchical bootstrap against a slow one, Student's t, and data whose truth is known."""
 
+import math
 import statistics
 from itertools import product
 
@@ -7,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from elmokit.metrics import bootstrap
 from elmokit.metrics.bootstrap import (
     RunCounts,
     approximate_randomization,
+    blocks,
     bootstrap_gain,
     holm,
     summarize_seeds,
@@ -45,6 +48,37 @@ def test_a_fixed_model_has_no_error_from_seeds():
     )  # fmt: skip
     half = 4.303 * 2.0 * (1 / 3) ** 0.5  # t with 2 degrees of freedom
     assert found.high - found.low == pytest.approx(2 * half, rel=0.04)
+
+
+def test_another_gain_shifts_the_interval_and_widens_it_by_its_own_error():
+    gain = RunCounts(same_in_every_unit([71.0, 70.0, 74.0]), same_in_every_unit([60.0, 62.0, 61.0]))
+    steady = RunCounts(same_in_every_unit([9.0, 9.0]), same_in_every_unit([7.0, 7.0]))
+    options = {"score": accuracy_of, "num_rounds": 20_000, "seed": 1}
+    alone = bootstrap_gain(gain, **options)
+    shifted = bootstrap_gain(gain, steady, **options)
+    for end in ("difference", "low", "high"):
+        assert getattr(shifted, end) == pytest.approx(getattr(alone, end) - 2)
+    twice = bootstrap_gain(gain, gain, **options)
+    assert (twice.difference, twice.p_value) == (0, pytest.approx(1, abs=0.03))
+    assert twice.low == pytest.approx(-twice.high, rel=0.05)
+    # sums of two t distributions with about 3 degrees of freedom: wider by 1.41 in the middle
+    assert 1.3 < (twice.high - twice.low) / (alone.high - alone.low) < 1.5
+
+
+def test_blocks_bound_memory_and_change_nothing(monkeypatch):
+    assert list(blocks(10, 1 << 20)) == [2, 2, 2, 2, 2]
+    assert list(blocks(3, 1 << 22)) == [1, 1, 1]
+    world = World(3, (3, 2), 30, 5, 0.02)
+    counts = [world.runs(number, 0.5, np.zeros(30)) for number in range(2)]
+    tests = []
+    for values in (1 << 21, 30 * 64):
+        monkeypatch.setattr(bootstrap, "_BLOCK_VALUES", values)
+        options = {"num_rounds": 200, "seed": 4}
+        tests.append((
+            bootstrap_gain(RunCounts(*counts), score=accuracy_of, **options),
+            approximate_randomization(*(one[0] for one in counts), accuracy_of, **options),
+        ))  # fmt: skip
+    assert tests[0] == tests[1]
 
 
 def test_one_unit_and_no_variance_over_seeds_say_nothing():
@@ -149,6 +183,7 @@ def test_seeds_by_hand():
     summary = summarize_seeds([1.0, 2.0, 3.0])
     assert (summary.mean, summary.sd, summary.num_seeds) == (2, 1, 3)
     assert summarize_seeds([5.0]).sd is None
+    assert math.isnan(summarize_seeds([5.0, math.inf]).sd)
 
 
 def test_holm_by_hand():

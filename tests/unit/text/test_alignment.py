@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elmokit.text.alignment import align, covering_words
+from elmokit.text.alignment import align, align_sentences, covering_words
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import build_tokenizer
 
@@ -106,6 +106,8 @@ def test_any_text_is_aligned_with_its_words_and_with_its_normalized_words(text):
 def test_words_that_cannot_be_found_again_have_no_place():
     assert align(["a", "x", "b"], f"a {'y' * 200} b") is None
     assert align(["x"] * 200, "a b") is None
+    assert align_sentences([["a"], ["x", "b"]], f"a {'y' * 200} b") == [None, None]
+    assert align_sentences([["a"], [], ["c", "b"]], "a c b") == [((0, 1),), (), ((2, 3), (4, 5))]
 
 
 @pytest.mark.parametrize(

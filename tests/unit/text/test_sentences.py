@@ -7,13 +7,15 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elmokit.corpus.shards import MANIFEST_NAME
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.files.sources import describe_files
 from elmokit.files.text_reader import ReadReport
 from elmokit.text import sentences as sentences_module
-from elmokit.text.sentences import Workers, tokenize_lines
+from elmokit.text.sentences import Workers, blocks_of_lines, tokenize_lines
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 LINES = [
@@ -75,3 +77,12 @@ if __name__ == "__main__":
     ended, _, _ = select.select([worker], [], [], 10)
     os.close(worker)
     assert ended
+
+
+@given(st.lists(st.text("x", max_size=9)), st.integers(1, 30))
+def test_a_block_ends_with_the_line_that_fills_it(lines, size):
+    blocks = list(blocks_of_lines(iter(lines), size))
+    assert [line for block in blocks for line in block] == lines
+    for block in blocks:
+        assert sum(len(line) + 1 for line in block[:-1]) < size
+    assert all(sum(len(line) + 1 for line in block) >= size for block in blocks[:-1])

@@ -1,3 +1,4 @@
+import hashlib
 import os
 
 import numpy as np
@@ -23,6 +24,15 @@ def test_ids_start_at_one_and_unknown_words_have_theirs():
     assert vocab.encode([]).shape == (0,)
     anywhere = WordVocab(["a", "</S>", "<S>", "b", "<UNK>"])
     assert (anywhere.unknown_id, anywhere.sentence_begin_id) == (5, 3)
+    assert anywhere.frequent_words() == ["a", "b"]
+    assert anywhere.decode([5, 1]) == ["<UNK>", "a"]
+    for wrong in (0, 6, -1):
+        with pytest.raises(ValueError, match=rf"word id {wrong} .*1 to 5"):
+            anywhere.decode([1, wrong])
+    again = WordVocab(list(anywhere.words))
+    assert again == anywhere != vocab
+    assert hash(again) == hash(anywhere)
+    assert anywhere.sha256 == hashlib.sha256(b"a\n</S>\n<S>\nb\n<UNK>").hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -87,6 +97,9 @@ def test_spilled_counts_go_on_and_leave_nothing_behind(tmp_path, monkeypatch):
         assert len(counter.most_common()) == 100
         counter.add(["late"] * 10_000)
         assert counter.most_common(max_size=1) == [("late", 10_000)]
+        counter.add_counts(["w7", "new"], [8, 9])
+        assert counter.most_common(min_count=9) == [("late", 10_000), ("new", 9), ("w7", 9)]
+        assert counter.num_words == 100 + 10_000 + 17
     assert not os.listdir(tmp_path)
 
 

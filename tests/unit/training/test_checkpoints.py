@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmokit.errors import FormatError
+from elmokit.errors import ConfigError, FormatError
 from elmokit.jobs.job import Pieces
-from elmokit.training.checkpoints import load_checkpoint, restore_optimizer, save_checkpoint
+from elmokit.training.checkpoints import (
+    load_checkpoint,
+    restore_optimizer,
+    restoring,
+    save_checkpoint,
+)
 from elmokit.training.optimizers import OptimizerConfig
 
 
@@ -32,10 +37,11 @@ def trained(module, *, name="adamw"):
     return optimizer
 
 
-def save(folder, number, module, optimizer):
+def save(folder, number, module, optimizer, **average):
     save_checkpoint(
         Pieces(folder), number, model=module.state_dict(), optimizer=optimizer,
         carry={"hidden": torch.arange(4.0)}, metadata={"number": number, "best": float("inf")},
+        average=average,
     )  # fmt: skip
     return Pieces(folder)
 
@@ -43,7 +49,8 @@ def save(folder, number, module, optimizer):
 @pytest.mark.parametrize("name", ["adamw", "adagrad", "muon"])
 def test_training_goes_on_bit_for_bit(module, tmp_path, name):
     optimizer = trained(module, name=name)
-    path = save(tmp_path, 3, module, optimizer)
+    assert load_checkpoint(Pieces(tmp_path)) is None
+    path = save(tmp_path, 3, module, optimizer, weight=torch.ones(2, 3).T)
     step(module, optimizer)
 
     checkpoint, restored = load_checkpoint(path), copy.deepcopy(module)
@@ -54,6 +61,8 @@ def test_training_goes_on_bit_for_bit(module, tmp_path, name):
 
     assert checkpoint.carry["hidden"].tolist() == [0, 1, 2, 3]
     assert checkpoint.metadata == {"number": 3, "best": float("inf")}
+    assert checkpoint.average["weight"].tolist() == [[1, 1]] * 3
+    assert load_checkpoint(save(tmp_path, 4, module, optimizer)).average == {}
     for key, value in module.state_dict().items():
         assert torch.equal(value, restored.state_dict()[key]), key
 
@@ -113,3 +122,10 @@ def test_damage_is_named_with_the_cure(module, tmp_path, name, damage):
         path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(FormatError, match=r"/step-000000005/\w+.*: .*/step-000000005\b"):
         load_checkpoint(pieces)
+
+
+@pytest.mark.parametrize("error", [ConfigError("`x`"), KeyError("x"), ValueError("x")])
+def test_a_state_that_does_not_fit_the_run_is_named_with_the_cure(module, tmp_path, error):
+    checkpoint = load_checkpoint(save(tmp_path, 5, module, trained(module)))
+    with pytest.raises(FormatError, match=r"x.* Delete the folder"), restoring(checkpoint):
+        raise error

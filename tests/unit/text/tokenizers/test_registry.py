@@ -17,6 +17,19 @@ def test_a_language_is_a_version_of_simple():
         build_tokenizer("korean:de")
 
 
+def test_a_version_that_is_not_here_is_warned_about_once(caplog):
+    config = TokenizerConfig(name="characters", version="0 of this test")
+    for _ in range(2):
+        assert build_tokenizer(config) is build_tokenizer("characters")
+    (record,) = caplog.records
+    assert "'characters' version '0 of this test', but version '1'" in record.getMessage()
+    assert not config.matches(TokenizerConfig(name="characters", version="1"))
+    for same in (config, TokenizerConfig(name="characters")):
+        assert config.matches(same)
+        assert same.matches(config)
+    assert not config.matches(TokenizerConfig(name="simple"))
+
+
 class TestOfAModel:
     OWN = TokenizerConfig(name="simple", version="1")
 
