@@ -60,7 +60,7 @@ def inventory(**senses):
     for name, keys in senses.items():
         lemma, pos = name.rsplit("_", 1)
         by_lemma[lemma, pos] = [
-            Sense(lemma=lemma, sense_key=key, rank=rank, synset=key, gloss="")
+            Sense(lemma=lemma, pos=pos, sense_key=key, rank=rank, synset=key, gloss="")
             for rank, key in enumerate(keys, 1)
         ]
     return SenseInventory(by_lemma)
