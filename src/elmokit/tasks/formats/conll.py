@@ -74,6 +74,20 @@ def read_blocks(
         yield rows
 
 
+def check_words(
+    rows: Sequence[Row], *, num_columns: int, number_at: int, word_at: int, first: int
+) -> None:
+    """Refuse rows of a sentence that lack a column or a word, or are not numbered in order."""
+    for number, (location, fields) in enumerate(rows, first):
+        is_whole = len(fields) == num_columns and fields[word_at].strip()
+        if not is_whole or fields[number_at] != str(number):
+            raise location.error(
+                f"expected word {number} of a sentence: its number (from {first}) in column "
+                f"{number_at + 1}, the word in column {word_at + 1} of {num_columns} columns, "
+                f"separated by tabs or spaces, got {shown(fields)}."
+            )
+
+
 def read_columns(
     path: StrPath, *, spaces: Literal["keep", "drop"] = "keep"
 ) -> Iterator[TaggedSentence]:
@@ -309,14 +323,9 @@ def _document(begin: re.Match[str], sentences: list[list[Row]]) -> CorefDocument
     name, rows = begin["name"], [row for sentence in sentences for row in sentence]
     for sentence in sentences:
         num_columns = max(_MIN_COLUMNS, len(sentence[0].fields))
-        for number, (location, fields) in enumerate(sentence):
-            is_whole = len(fields) == num_columns and fields[_WORD].strip()
-            if not is_whole or fields[_WORD_NUMBER] != str(number):
-                raise location.error(
-                    f"expected word {number} of a sentence of the document {name!r}: its number "
-                    "(from 0) in column 3, the word in column 4, the mentions in the last of "
-                    f"{num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
-                )
+        check_words(
+            sentence, num_columns=num_columns, number_at=_WORD_NUMBER, word_at=_WORD, first=0
+        )
     speakers = tuple(
         row.fields[_SPEAKER]
         if len(row.fields) > _SPEAKER + 1 and row.fields[_SPEAKER] not in _NOTHING
