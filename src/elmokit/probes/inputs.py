@@ -139,16 +139,6 @@ def occurrence_vectors(
                 yield word, vectors[:, word.start : word.end].mean(axis=1)
 
 
-def check_names(sources: Sequence[VectorSource]) -> list[str]:
-    """Return the names of all sources."""
-    names = [name for source in sources for name in source.names]
-    if not names or len(set(names)) < len(names):
-        raise InputError(
-            f"`sources` must have vectors of distinct names, got {', '.join(names) or 'none'}."
-        )
-    return names
-
-
 T = TypeVar("T")
 
 
@@ -233,11 +223,6 @@ def find_sense_inventory(data: Path) -> Path:
     if len(paths) != 1:
         raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
     return paths[0]
-
-
-def lemma_of(occurrence: SenseOccurrence) -> str:
-    """Return the lemma in lower case, with spaces between the words of an expression."""
-    return occurrence.lemma.replace("_", " ").lower()
 
 
 def _annotated(data: Path, name: str) -> AnnotatedText:

@@ -34,7 +34,7 @@ class CorefTask(Task[CorefDocument]):
 
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
-    divided_by = staticmethod(documents_of)
+    divide = staticmethod(documents_of)
     network, default_dropout = "coreference.CoreferenceModel", 0.2
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
