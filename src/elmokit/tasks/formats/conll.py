@@ -18,7 +18,7 @@ from elmokit.tasks.formats.reading import (
     join_lines,
     read_examples,
 )
-from elmokit.text.alignment import Offsets, align
+from elmokit.text.alignment import Offsets, align, covering_words
 from elmokit.text.given_sentences import Tokenize
 
 DOCUMENT_MARK = "-DOCSTART-"
@@ -210,13 +210,9 @@ def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
     result: list[Span] = []
     for kind, start, end in sorted(spans, key=lambda span: span[1:]):
         after = result[-1][2] if result else 0
-        holding = [
-            token
-            for token, (first, last) in enumerate(offsets)
-            if token >= after and max(first, start) < min(last, end)
-        ]
-        if holding:
-            result.append((kind, holding[0], holding[-1] + 1))
+        if covering := covering_words(offsets[after:], start, end):
+            first, last = covering
+            result.append((kind, after + first, after + last))
     return result
 
 
