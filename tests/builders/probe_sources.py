@@ -49,9 +49,7 @@ def annotated(name, text, *words, document="d"):
         for number, (start, end, lemma, pos, *senses) in enumerate(words)
         for senses in [tuple(senses)]
     )
-    return SenseSentence(
-        tokens=tuple(text.split()), occurrences=occurrences, location=LOCATION, document=document
-    )
+    return SenseSentence(tokens=tuple(text.split()), occurrences=occurrences, document=document)
 
 
 def inventory(**senses):

@@ -181,16 +181,20 @@ class AnnotatedText(NamedTuple):
         return list(read_senses(self.text, self.keys))
 
 
+class SenseData(NamedTuple):
+    train: list[SenseSentence]
+    test: list[SenseSentence]
+    inventory: SenseInventory
+
+
 class SenseFiles(NamedTuple):
     train: AnnotatedText
     test: AnnotatedText
     inventory: Path
 
-
-class SenseData(NamedTuple):
-    train: list[SenseSentence]
-    test: list[SenseSentence]
-    inventory: SenseInventory
+    def read(self) -> SenseData:
+        inventory = read_sense_inventory(self.inventory)
+        return SenseData(self.train.read(), self.test.read(), inventory)
 
 
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
@@ -206,12 +210,6 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     if test not in tests and (test is not None or len(tests) > 1):
         raise InputError(f"{data}: choose one of the test sets {', '.join(tests)} with --test.")
     return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
-
-
-def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    files = find_sense_files(data, test) if isinstance(data, Path) else data
-    inventory = read_sense_inventory(files.inventory)
-    return SenseData(files.train.read(), files.test.read(), inventory)
 
 
 def find_sense_corpus(data: Path) -> AnnotatedText:

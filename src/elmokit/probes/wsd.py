@@ -20,7 +20,6 @@ from elmokit.probes.inputs import (
     VectorSource,
     find_sense_files,
     occurrence_vectors,
-    read_sense_data,
 )
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
@@ -351,7 +350,7 @@ def _score(
 
 PROBE = Probe(
     find=find_sense_files,
-    read=lambda files, units: read_sense_data(files),
+    read=lambda files, units: files.read(),
     words=lambda data: words_of(data.train, data.test),
     measure=lambda sources, data, seed: disambiguate(sources, *data),
     columns={

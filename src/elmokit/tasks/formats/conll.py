@@ -253,7 +253,7 @@ def _divided(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
 Mention = tuple[int, int]
 Clusters = list[list[Mention]]
 
-_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]{1,9}) *")
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +[0-9]+ *")
 _END = "#end document"
 _MARK = re.compile(r"(?P<opens>\()?(?P<cluster>[0-9]+)(?P<closes>\))?")
 _WORD_NUMBER, _WORD, _SPEAKER = 2, 3, 9
@@ -266,7 +266,6 @@ class CorefDocument:
     """A text and its clusters of mentions; singletons are included if the data has them."""
 
     name: str
-    part: int
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[tuple[Mention, ...], ...]
     """Mentions ``[start, end)`` in tokens of the document, in text order; clusters by the first."""
@@ -331,7 +330,7 @@ def _document(begin: re.Match[str], sentences: list[list[Row]]) -> CorefDocument
     name_parts = re.split("/" if "/" in name else "_", name)
     is_gum = name_parts[0] == "GUM" and len(name_parts) > 2
     return CorefDocument(
-        name=name, part=int(begin["part"]),
+        name=name,
         genre=name_parts[0] if "/" in name else name_parts[1] if is_gum else None,
         sentences=tuple(tuple(row.fields[_WORD] for row in sentence) for sentence in sentences),
         clusters=_clusters(rows, name), speakers=speakers if any(speakers) else None,

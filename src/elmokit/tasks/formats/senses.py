@@ -37,7 +37,6 @@ class SenseSentence:
 
     tokens: tuple[str, ...]
     occurrences: tuple[SenseOccurrence, ...]
-    location: Location
     document: str  # id of its text; without one, the number of the text in the file, from 1
 
 
@@ -101,9 +100,8 @@ def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
             if occurrences:
                 report.examples += len(occurrences) - 1
                 yield SenseSentence(
-                    tokens=tuple(tokens), occurrences=tuple(occurrences), location=location,
-                    document=document,
-                )  # fmt: skip
+                    tokens=tuple(tokens), occurrences=tuple(occurrences), document=document
+                )
 
     return read_examples(path, sentences)
 
