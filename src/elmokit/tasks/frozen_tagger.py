@@ -202,7 +202,7 @@ class FrozenTagger:
         )  # fmt: skip
         arrays = {"token_encoder.embedding.weight": np.zeros((1, dim), np.float32)}
         if has_characters:
-            arrays = self._characters
+            arrays = dict(self._characters)
         # PyTorch's LSTM has its gates in the order of a biLM's.
         for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
             name = f"{layer}.{{}}_l0{direction}".format
