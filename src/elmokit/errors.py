@@ -188,6 +188,13 @@ def check_choice(value: T, choices: Any, *, name: str) -> T:
     return value
 
 
+def find_named(table: Mapping[str, T], name: str, *, what: str) -> T:
+    """Return the entry of a table; `InputError` with its names if there is none."""
+    if name not in table:
+        raise InputError(f"There is no {what} {name!r}; choose one of {', '.join(table)}.")
+    return table[name]
+
+
 def check_choices(config: object) -> None:
     """Check all fields of a dataclass that hold one of some names (``Literal``)."""
     for name, hint in get_type_hints(type(config)).items():

@@ -13,7 +13,12 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.files.lines import text_of_line
 from elmokit.inspection.trace import tokenize
-from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
+from elmokit.tasks.classification import (
+    PairRecord,
+    TextRecord,
+    read_labeled_texts,
+    read_sentiment_trees,
+)
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
 from elmokit.tasks.qa import QaTask
@@ -179,8 +184,8 @@ TEXT_TARGETS: dict[str, Make] = {
         partial(QaTask().read, training=True, tokenize=str.split), "squad",
     ),
 }  # fmt: skip
-for kind, texts in (("text", (("text",),)), ("pairs", (("premise",), ("hypothesis",)))):
-    read_table = partial(read_labeled_texts, tokenize=str.split, texts=texts)
+for kind, record in (("text", TextRecord), ("pairs", PairRecord)):
+    read_table = partial(read_labeled_texts, tokenize=str.split, kind=record)
     for suffix, content in (
         ("jsonl", _lines(*TABLES[kind])),
         ("tsv", _table(TABLES[kind], "excel-tab")),

@@ -49,9 +49,7 @@ def annotated(name, text, *words, document="d"):
         for number, (start, end, lemma, pos, *senses) in enumerate(words)
         for senses in [tuple(senses)]
     )
-    return SenseSentence(
-        tokens=tuple(text.split()), occurrences=occurrences, location=LOCATION, document=document
-    )
+    return SenseSentence(tokens=tuple(text.split()), occurrences=occurrences, document=document)
 
 
 def inventory(**senses):
@@ -60,7 +58,7 @@ def inventory(**senses):
     for name, keys in senses.items():
         lemma, pos = name.rsplit("_", 1)
         by_lemma[lemma, pos] = [
-            Sense(lemma=lemma, sense_key=key, rank=rank, synset=key, gloss="")
+            Sense(lemma=lemma, pos=pos, sense_key=key, rank=rank, synset=key, gloss="")
             for rank, key in enumerate(keys, 1)
         ]
     return SenseInventory(by_lemma)

@@ -2,6 +2,8 @@
 
 import json
 
+from elmokit.tasks.classification import PairRecord
+
 
 def row(number, word, tag="NOUN", *, lemma="_", xpos="_"):
     """A row of CoNLL-U."""
@@ -25,7 +27,7 @@ def lines(*rows):
 
 
 PAIR = {"premise": "비가 온다.", "hypothesis": "날이 맑다.", "label": 1}
-PAIRS = {"texts": (("premise", "first"), ("hypothesis", "second")), "missing": ("", "-")}
+PAIRS = {"kind": PairRecord, "missing": ("", "-")}
 FIRST = """<sentence id="d0.s0">
 <wf lemma="the" pos="DET">The</wf>
 <instance id="d0.s0.t0" lemma="river_bank" pos="NOUN">river bank</instance>

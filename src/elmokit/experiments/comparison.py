@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from elmokit.experiments.definitions import ProbeSettings
 from elmokit.experiments.runs import Outcome, PlannedRun, RunResult
 from elmokit.metrics.bootstrap import RunCounts, SeedSummary, bootstrap_gain, holm, summarize_seeds
 from elmokit.tasks.registry import TASKS, find_task
@@ -83,6 +84,7 @@ class Findings:
     # the report is written after every run, and a test takes a second: tests by cells and seeds
     known: dict[object, Difference] = field(default_factory=dict)
     is_tuned: bool = False
+    probe: ProbeSettings | None = None
 
     @cached_property
     def finished(self) -> list[tuple[PlannedRun, RunResult]]:

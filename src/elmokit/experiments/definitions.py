@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from elmokit.config import from_dict
-from elmokit.errors import InputError
+from elmokit.errors import InputError, find_named
 from elmokit.probes.registry import find_probe
 
 MAX_EPOCHS, MAX_PATIENCE = 100, 20  # limits for runs with few labels
@@ -24,6 +24,8 @@ SCHEDULE = "cosine"
 # a character CNN in every condition, so that a biLM is not the only one to spell unknown words,
 # and static vectors on the scale of ELMo's mixtures
 INPUTS = {"characters": True, "static_scale": "learned"}
+Subset = Literal["all", "verbs"]
+"""Examples of a data set that are used; ``verbs``: of ``srl``, the predicates that are verbs."""
 RANDOM, STATIC_VECTORS, EXAMPLES = "random biLM", "static", "examples"
 """Families of vectors that a probe measures besides ``biLM``; the neighbors of table 4."""
 
@@ -67,7 +69,7 @@ class TaskSettings:
     max_train: int | None = None
     """Training examples to draw, after those that are held out; none: all."""
     units: Literal["words", "morphemes"] = "words"
-    subset: str = "all"  # part of the examples to use, for `Task.divide`
+    subset: Subset = "all"
     shares: tuple[float, ...] | None = None
     """The only label shares of this task; none: all of the experiment."""
 
@@ -167,8 +169,4 @@ TASKS, EXPERIMENTS = _read()
 
 
 def find_experiment(name: str) -> Experiment:
-    if name not in EXPERIMENTS:
-        raise InputError(
-            f"There is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}."
-        )
-    return EXPERIMENTS[name]
+    return find_named(EXPERIMENTS, name, what="experiment")

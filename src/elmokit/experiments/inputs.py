@@ -19,11 +19,13 @@ from elmokit.experiments.definitions import (
     MAX_HELD_OUT,
     Experiment,
     ProbeSettings,
+    Subset,
     TaskSettings,
 )
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS, file_sha256, plain_suffix
 from elmokit.probes.inputs import SplitFiles, find_sense_inventory, find_splits
+from elmokit.tasks.formats.conllu import predicates_of
 from elmokit.tasks.formats.reading import DataFile
 from elmokit.tasks.registry import find_task
 from elmokit.weights.locate import PACKAGED_MODELS, find_model
@@ -117,7 +119,7 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
 
 
 def sample_file(
-    source: Path, directory: Path, *, task: str, limit: int | None, subset: str = "all"
+    source: Path, directory: Path, *, task: str, limit: int | None, subset: Subset = "all"
 ) -> Path:
     """Write a sample of at most ``limit`` examples of a subset, but at least one unit.
 
@@ -125,14 +127,14 @@ def sample_file(
     """
     if limit is None and subset == "all":
         return source
-    data = find_task(task).divide(source, subset)
+    data = _divide(source, task, subset)
     return _write(data, _take(data, _draw_order(data), limit), source, directory)
 
 
 def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
     if plain_suffix(source) == ".csv":  # rows of CSV may hold line breaks
         raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
-    data = find_task(settings.task).divide(source, settings.subset)
+    data = _divide(source, settings.task, settings.subset)
     num_units = sum(data.size(unit) > 0 for unit in data.units)
     if num_units < 2:
         raise InputError(
@@ -140,6 +142,12 @@ def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
             f"its units ({settings.task}: sentences, paragraphs …) has an example; 2 are needed."
         )
     return data
+
+
+def _divide(source: Path, task: str, subset: Subset) -> DataFile:
+    if subset == "verbs":
+        return predicates_of(source, only_verbs=True)
+    return find_task(task).divide(source)
 
 
 def _draw_order(data: DataFile, *, block: int = 1) -> list[int]:

@@ -10,14 +10,7 @@ import numpy as np
 from elmokit.experiments.comparison import Findings
 from elmokit.experiments.definitions import Experiment
 from elmokit.experiments.runs import RESULTS_FILE, PlannedRun, RunResult, now
-from elmokit.experiments.tables import (
-    TABLES,
-    Table,
-    mix_rows,
-    probe_table,
-    settings_table,
-    training_gain_table,
-)
+from elmokit.experiments.tables import TABLES, Table, mix_rows
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import write_json
 from elmokit.probes.layer_weights import LayerWeights, MixWeights, plot_layer_weights
@@ -40,7 +33,9 @@ def write_report(
     experiment: Experiment, findings: Findings, origin: Mapping[str, str], output: Path
 ) -> Report:
     """Write tables and plot."""
-    tables, made = _tables(experiment, findings), _metadata(experiment, findings, origin)
+    made, names = _metadata(experiment, findings, origin), experiment.tables
+    names = (*names, "settings") if experiment.probe is None else ("probe", *names)
+    tables = [TABLES[name](findings) for name in names]
     missing = [
         (run, outcome or "not yet run")
         for run, outcome in findings.runs
@@ -77,15 +72,6 @@ def write_report(
     if experiment.plot is not None and PLOTS[experiment.plot](findings, output / PLOT_FILE):
         paths.append(output / PLOT_FILE)
     return Report(markdown, results, tuple(paths))
-
-
-def _tables(experiment: Experiment, findings: Findings) -> list[Table]:
-    if experiment.probe is None:
-        return [*(TABLES[name](findings) for name in experiment.tables), settings_table(findings)]
-    tables = [probe_table(findings, experiment.probe)]
-    if "training_gains" in experiment.tables:
-        tables.append(training_gain_table(findings, experiment.probe.probe))
-    return [*tables, *(TABLES[name](findings) for name in experiment.tables if name in TABLES)]
 
 
 def _metadata(

@@ -236,7 +236,7 @@ class _Session:
         ended = [(run, self.reasons.get(run.id) or self.outcomes.get(run.id)) for run in self.runs]
         findings = Findings(
             ended, self.experiment.reference, self.known,
-            is_tuned=options.tune or options.rates is not None,
+            is_tuned=options.tune or options.rates is not None, probe=self.experiment.probe,
         )  # fmt: skip
         shown = model.name if model.parent == PACKAGED_MODELS else options.model
         origin = {

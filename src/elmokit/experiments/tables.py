@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.experiments.comparison import Cell, Difference, Findings, share_that_reaches
-from elmokit.experiments.definitions import RANDOM, ProbeSettings
+from elmokit.experiments.definitions import RANDOM
 from elmokit.metrics.bootstrap import (
     CONFIDENCE,
     SeedSummary,
@@ -17,7 +17,7 @@ from elmokit.metrics.bootstrap import (
 )
 from elmokit.probes.inputs import UNTRAINED
 from elmokit.probes.layer_weights import POSITIONS
-from elmokit.probes.probe import Probe, training_gains
+from elmokit.probes.probe import training_gains
 from elmokit.tasks.inputs.settings import MixPosition
 
 NOTHING = "–"
@@ -134,25 +134,21 @@ def curve_table(findings: Findings) -> Table:
 
 
 def settings_table(findings: Findings) -> Table:
-    rates: dict[tuple[str, str], dict[str, float]] = {}
-    for run, _ in findings.runs:
-        rates.setdefault((run.task, run.dataset), {})[run.condition] = run.learning_rate
-    rows: dict[tuple[str, ...], None] = {}
-    for run, _ in findings.runs:
-        config, data = run.metadata["config"], run.metadata["data"]
-        train, by_condition = config["train"], rates[run.task, run.dataset]
-        rate = f"{by_condition[run.condition]:g}"
-        if len(set(by_condition.values())) > 1:
-            rate = ", ".join(f"{name} {value:g}" for name, value in by_condition.items())
-        share, most = data["held_out"]
-        rows[
-            *_head(run.task, run.dataset, run.share),
+    rows = []
+    for row in findings.rows:
+        runs = [run for run, _ in findings.runs if (run.task, run.dataset, run.share) == row]
+        config, data = runs[0].metadata["config"], runs[0].metadata["data"]
+        train, (share, most) = config["train"], data["held_out"]
+        rates = {run.condition: f"{run.learning_rate:g}" for run in runs}
+        rate = ", ".join(f"{name} {value}" for name, value in rates.items())
+        rows.append((
+            *_head(*row),
             "all" if data["max_train"] is None else f"{data['max_train']:,}",
             f"{_percent(share)}, at most {most:,}",
             ", ".join(map(str, config["hidden_dims"])), f"{config['dropout']:g}",
-            f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]), rate,
-        ] = None  # fmt: skip
-    order = [_head(*row) for row in findings.rows]
+            f"{train['epochs']}, patience {train['patience']}", str(train["batch_size"]),
+            rate if len(set(rates.values())) > 1 else next(iter(rates.values())),
+        ))  # fmt: skip
     chosen_by = "learning rate and epoch" if findings.is_tuned else "the epoch"
     by_task = Counter(run.task for run in findings.ended_at_their_best)
     last_in = ", ".join(f"{task} {count}" for task, count in by_task.items())
@@ -162,7 +158,7 @@ def settings_table(findings: Findings) -> Table:
             "task", "data", "labels", "training examples at most", "held out", "widths", "dropout",
             "epochs at most", "batch", "learning rate",
         ),
-        tuple(sorted(rows, key=lambda row: order.index((row[0], row[1], row[2])))),
+        tuple(rows),
         (
             "held out: part of the training set that is not trained on; it chooses "
             f"{chosen_by}, and ends the training.",
@@ -209,7 +205,9 @@ def mix_table(findings: Findings) -> Table:
 # --- probes
 
 
-def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
+def probe_table(findings: Findings) -> Table:
+    settings = findings.probe
+    assert settings is not None
     probe = settings.probe
     main = probe.figures[0]
     scores, counts = _representations(findings)
@@ -234,8 +232,10 @@ def probe_table(findings: Findings, settings: ProbeSettings) -> Table:
     )
 
 
-def training_gain_table(findings: Findings, probe: Probe) -> Table:
+def training_gain_table(findings: Findings) -> Table:
     """Return what training added to each layer."""
+    assert findings.probe is not None
+    probe = findings.probe.probe
     _, counts = _representations(findings)
     lines: dict[str, list[str]] = {}
     for gain in training_gains(probe, counts):
@@ -267,8 +267,10 @@ def example_table(findings: Findings) -> Table:
 TABLES: Mapping[str, Callable[[Findings], Table]] = {
     "scores": score_table, "gains": gain_table, "fewer_labels": fewer_labels_table,
     "curves": curve_table, "mixes": mix_table, "examples": example_table,
+    "settings": settings_table, "probe": probe_table, "training_gains": training_gain_table,
 }  # fmt: skip
-"""Tables of an experiment, by the names in its definition."""
+"""Tables of an experiment, by the names in its definition; all of tasks have ``settings``, all of
+a probe ``probe``."""
 
 
 def _representations(

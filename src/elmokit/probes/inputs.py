@@ -139,16 +139,6 @@ def occurrence_vectors(
                 yield word, vectors[:, word.start : word.end].mean(axis=1)
 
 
-def check_names(sources: Sequence[VectorSource]) -> list[str]:
-    """Return the names of all sources."""
-    names = [name for source in sources for name in source.names]
-    if not names or len(set(names)) < len(names):
-        raise InputError(
-            f"`sources` must have vectors of distinct names, got {', '.join(names) or 'none'}."
-        )
-    return names
-
-
 T = TypeVar("T")
 
 
@@ -191,16 +181,20 @@ class AnnotatedText(NamedTuple):
         return list(read_senses(self.text, self.keys))
 
 
+class SenseData(NamedTuple):
+    train: list[SenseSentence]
+    test: list[SenseSentence]
+    inventory: SenseInventory
+
+
 class SenseFiles(NamedTuple):
     train: AnnotatedText
     test: AnnotatedText
     inventory: Path
 
-
-class SenseData(NamedTuple):
-    train: list[SenseSentence]
-    test: list[SenseSentence]
-    inventory: SenseInventory
+    def read(self) -> SenseData:
+        inventory = read_sense_inventory(self.inventory)
+        return SenseData(self.train.read(), self.test.read(), inventory)
 
 
 def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
@@ -218,12 +212,6 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
 
 
-def read_sense_data(data: Path | SenseFiles, *, test: str | None = None) -> SenseData:
-    files = find_sense_files(data, test) if isinstance(data, Path) else data
-    inventory = read_sense_inventory(files.inventory)
-    return SenseData(files.train.read(), files.test.read(), inventory)
-
-
 def find_sense_corpus(data: Path) -> AnnotatedText:
     return _annotated(data, _TRAINING)
 
@@ -233,11 +221,6 @@ def find_sense_inventory(data: Path) -> Path:
     if len(paths) != 1:
         raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
     return paths[0]
-
-
-def lemma_of(occurrence: SenseOccurrence) -> str:
-    """Return the lemma in lower case, with spaces between the words of an expression."""
-    return occurrence.lemma.replace("_", " ").lower()
 
 
 def _annotated(data: Path, name: str) -> AnnotatedText:

@@ -14,9 +14,9 @@ from itertools import compress, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.errors import InputError, needs_extra
+from elmokit.errors import needs_extra
 from elmokit.metrics.task_scores import accuracy_of, count_labels
-from elmokit.probes.inputs import VectorSource, check_names, find_splits, read_pos_data
+from elmokit.probes.inputs import VectorSource, find_splits, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Num
 from elmokit.tasks.formats.conll import TaggedSentence
@@ -41,7 +41,6 @@ class PosScore:
     """Of training and scoring, without computing layers."""
     counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per sentence: correct, all; for `elmokit.metrics.bootstrap` with `accuracy_of`."""
-    unseen_counts: NDArray[np.float64] = field(repr=False, compare=False)
 
 
 def probe_pos(
@@ -53,10 +52,7 @@ def probe_pos(
 
     Tags that are not in training count as wrong.
     """
-    check_names(sources)
     tags = [tag for sentence in train for tag in sentence.tags]
-    if len(set(tags)) < 2 or not any(sentence.tokens for sentence in dev):
-        raise InputError("`train` must have at least two different tags, and `dev` a word.")
     known, started = words_of(train), time.perf_counter()
     scores = [_score(MAJORITY, _majority_tags(train, dev), known, dev, started)]
     for source in sources:
@@ -102,18 +98,19 @@ def _score(
     truths = [sentence.tags for sentence in dev]
     is_unseen = [[word not in known for word in sentence.tokens] for sentence in dev]
     counts = count_labels(guesses, truths).rows
-    unseen_counts = count_labels(
-        *([list(compress(*pair)) for pair in zip(tags, is_unseen, strict=True)]
-          for tags in (guesses, truths))
-    ).rows  # fmt: skip
-    totals, unseen_totals = counts.sum(axis=0), unseen_counts.sum(axis=0)
+    unseen_pairs = (
+        [list(compress(*pair)) for pair in zip(tags, is_unseen, strict=True)]
+        for tags in (guesses, truths)
+    )
+    totals = counts.sum(axis=0)
+    unseen_totals = count_labels(*unseen_pairs).rows.sum(axis=0)
     return PosScore(
         name=name,
         accuracy=float(accuracy_of(totals)),
         seen=float(accuracy_of(totals - unseen_totals)),
         unseen=float(accuracy_of(unseen_totals)),
         num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
-        seconds=time.perf_counter() - started, counts=counts, unseen_counts=unseen_counts,
+        seconds=time.perf_counter() - started, counts=counts,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from elmokit.errors import InputError
+from elmokit.errors import InputError, check_choice
 from elmokit.metrics.bootstrap import Counts, RunCounts, ScoreFunction, bootstrap_gain
 from elmokit.probes.inputs import (
     TRAINED,
@@ -17,7 +17,7 @@ from elmokit.probes.inputs import (
     static_source,
 )
 from elmokit.probes.registry import find_probe
-from elmokit.tasks.task import TREEBANK_UNITS, Units
+from elmokit.tasks.task import TreebankUnits, Units
 from elmokit.vectors.vector_files import VectorsReference
 
 
@@ -95,8 +95,8 @@ def run_probe(
     ):  # fmt: skip
         if value is not None and not is_used:
             raise InputError(f"The probe {name} has no {option} to choose from, got {value!r}.")
-    if units not in (None, *TREEBANK_UNITS):
-        raise InputError(f"units={units!r}: choose one of {', '.join(TREEBANK_UNITS)}.")
+    if units is not None:
+        check_choice(units, TreebankUnits, name="units")
     random_seed = seed if random else None
     layered = layer_sources(model, random_seed=random_seed, **options)
     files, first = probe.find(data, test), layered[0]

@@ -6,7 +6,7 @@ No heavy imports here: `elmokit probe --help` reads this module.
 from importlib import import_module
 from typing import Any
 
-from elmokit.errors import InputError
+from elmokit.errors import find_named
 
 PROBES = {
     "pos": ("pos", "parts of speech by a linear classifier; reads train… and dev… files"),
@@ -17,9 +17,8 @@ PROBES = {
 
 
 def find_probe(name: str) -> Any:
-    if name not in PROBES:
-        raise InputError(f"There is no probe {name!r}; choose one of {', '.join(PROBES)}.")
-    return import_module(f"elmokit.probes.{PROBES[name][0]}").PROBE
+    module, _ = find_named(PROBES, name, what="probe")
+    return import_module(f"elmokit.probes.{module}").PROBE
 
 
 def describe_probes() -> str:

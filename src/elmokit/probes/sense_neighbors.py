@@ -17,9 +17,7 @@ from elmokit.errors import InputError
 from elmokit.metrics.task_scores import accuracy_of, percent
 from elmokit.probes.inputs import (
     VectorSource,
-    check_names,
     find_sense_corpus,
-    lemma_of,
     occurrence_vectors,
 )
 from elmokit.probes.neighbors import (
@@ -31,7 +29,7 @@ from elmokit.probes.neighbors import (
 )
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float
-from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence
+from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence, lemma_key
 
 READABLE_WORDS = range(8, 31)
 """Lengths of sentences that are preferred as queries."""
@@ -53,7 +51,6 @@ class NeighborScore:
     num_pos_queries: int
     sense_counts: NDArray[np.float64] = field(repr=False, compare=False)
     """A row per lemma: hits, neighbors; for `elmokit.metrics.bootstrap` with `accuracy_of`."""
-    pos_counts: NDArray[np.float64] = field(repr=False, compare=False)
 
 
 def precision_at_k(
@@ -70,7 +67,6 @@ def precision_at_k(
     At most ``num_lemmas`` lemmas with several senses and more than ``k`` occurrences are drawn, and
     ``max_occurrences`` of each; all representations share the sample.
     """
-    check_names(sources)
     lemmas = _draw_lemmas(sentences, k, num_lemmas, max_occurrences, seed)
     same_sense = list(map(_same_sense, lemmas))
     tags = [np.array([word.pos for word in words]) for words in lemmas]
@@ -85,13 +81,13 @@ def precision_at_k(
             rows = [np.stack([vectors[word.name][way] for word in words]) for words in lemmas]
             nearest = [_nearest(unit_rows(x), k) for x in rows]
             sense, sense_chance, sense_counts, num_queries = _precision(same_sense, nearest)
-            pos, pos_chance, pos_counts, num_pos_queries = _precision(
+            pos, pos_chance, _, num_pos_queries = _precision(
                 same_pos, [nearest[number] for number in with_several]
             )
             scores.append(NeighborScore(
                 name=name, k=k, sense=sense, sense_chance=sense_chance, pos=pos,
                 pos_chance=pos_chance, num_queries=num_queries, num_pos_queries=num_pos_queries,
-                sense_counts=sense_counts, pos_counts=pos_counts,
+                sense_counts=sense_counts,
             ))  # fmt: skip
     return tuple(scores)
 
@@ -102,7 +98,7 @@ def _draw_lemmas(
     by_lemma: defaultdict[str, list[SenseOccurrence]] = defaultdict(list)
     for sentence in sentences:
         for word in sentence.occurrences:
-            by_lemma[lemma_of(word)].append(word)
+            by_lemma[lemma_key(word.lemma)].append(word)
     ambiguous = [
         words
         for _, words in sorted(by_lemma.items())
@@ -151,7 +147,7 @@ def occurrences_in_senses(
     occurrences: dict[tuple[str, ...], Occurrence] = {}
     for sentence in sentences:
         for word in sentence.occurrences:
-            is_wanted = lemma_of(word) == lemma and pos in (None, word.pos)
+            is_wanted = lemma_key(word.lemma) == lemma and pos in (None, word.pos)
             if is_wanted and word.end == word.start + 1:
                 keys = " ".join(word.sense_keys)
                 occurrence = Occurrence(sentence.tokens, word.start, sense=keys)

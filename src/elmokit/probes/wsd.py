@@ -9,28 +9,27 @@ Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as i
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elmokit.files.atomic import named, reserve
-from elmokit.files.temporary import scratch_directory
 from elmokit.metrics.task_scores import f1_of
 from elmokit.probes.inputs import (
     VectorSource,
-    check_names,
     find_sense_files,
-    lemma_of,
     occurrence_vectors,
-    read_sense_data,
 )
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float, Int
-from elmokit.tasks.formats.senses import SenseInventory, SenseOccurrence, SenseSentence
+from elmokit.tasks.formats.senses import (
+    SenseInventory,
+    SenseOccurrence,
+    SenseSentence,
+    lemma_key,
+)
 
 FIRST_SENSE, MOST_FREQUENT = "first sense", "most frequent sense"
 """Baselines: the inventory's first sense, and the most frequent one of the (other) documents."""
@@ -132,7 +131,7 @@ class SenseWords:
         )
         for place, sentence in (*placed, *enumerate(test)):
             for word in sentence.occurrences:
-                by_lemma[lemma_of(word), word.pos].append((place, word))
+                by_lemma[lemma_key(word.lemma), word.pos].append((place, word))
         self.places = np.array([n for group in by_lemma.values() for n, _ in group], dtype=np.int64)
         self.is_test = self.places < self.num_test
         words = [word for group in by_lemma.values() for _, word in group]
@@ -173,7 +172,6 @@ def disambiguate(
     Any gold sense is correct; ties go to the sense that the inventory lists first. Returns the
     baselines `FIRST_SENSE` and `MOST_FREQUENT`, then a score per name, in the order of the sources.
     """
-    check_names(sources)
     words = SenseWords(corpus, test, inventory)
     first, no_tie = words.first_is_gold[None], np.zeros((1, len(words)), dtype=bool)
     frequent = _decide_all(words, (1,), lambda group: _frequency_scores(group)[None])
@@ -191,7 +189,7 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
 
     def score(group: LemmaGroup) -> NDArray[np.float64]:  # (S, 1 + weights, R, K)
         if group.is_ambiguous:
-            x = np.asarray(table[:, group.rows])  # (S, R, X)
+            x = table[:, group.rows]  # (S, R, X)
             centroid, nearest = _centroid_scores(x, group), _nearest_scores(x, group)
         else:  # every method takes the only sense, if there is one
             only = _frequency_scores(group)
@@ -199,9 +197,8 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
         with_prior = nearest[:, None] + weights[:, None, None] * _log_prior(group)
         return np.concatenate([centroid[:, None], with_prior], axis=1)
 
-    # `score` reads the table, lemma by lemma: all vectors of SemCor need not fit in memory
-    with _vector_table(source, words) as table:
-        decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
+    table = _vector_table(source, words)
+    decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
     scores, every = [], np.arange(len(words))
     for name, is_right, is_tie in zip(source.names, *decisions, strict=True):
         best, weight_of_word = _choose_weights(words, is_right[1:])
@@ -306,22 +303,15 @@ def _log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
     return np.log(np.where(frequencies > 0, frequencies, totals) / totals)
 
 
-@contextmanager
-def _vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
-    """Yield the vectors of the ambiguous words (zeros for others), mapped from a temporary file."""
-    with scratch_directory("elmokit-senses") as folder:
-        path = folder / "vectors"
-        table = np.zeros((len(source.names), len(words), 0), np.float32)
-        for sentences, rows in words.parts:
-            for word, vectors in occurrence_vectors(source, sentences, rows):
-                if not table.size:
-                    shape = *table.shape[:2], vectors.shape[1]
-                    path.touch()
-                    with named(path):  # a full disk is noticed before anything is written
-                        reserve(path, int(np.prod(shape)) * table.itemsize)
-                    table = np.memmap(path, dtype=np.float32, mode="r+", shape=shape)
-                table[:, rows[word.name]] = vectors
-        yield table
+def _vector_table(source: VectorSource, words: SenseWords) -> Float[np.ndarray, "S W X"]:
+    """Return the vectors of the ambiguous words; others have zeros."""
+    table = np.zeros((len(source.names), len(words), 0), np.float32)
+    for sentences, rows in words.parts:
+        for word, vectors in occurrence_vectors(source, sentences, rows):
+            if not table.size:
+                table = np.zeros((*table.shape[:2], vectors.shape[1]), np.float32)
+            table[:, rows[word.name]] = vectors
+    return table
 
 
 def _score(
@@ -360,7 +350,7 @@ def _score(
 
 PROBE = Probe(
     find=find_sense_files,
-    read=lambda files, units: read_sense_data(files),
+    read=lambda files, units: files.read(),
     words=lambda data: words_of(data.train, data.test),
     measure=lambda sources, data, seed: disambiguate(sources, *data),
     columns={

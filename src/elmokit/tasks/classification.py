@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import StrictInt, StrictStr
+from pydantic import AliasChoices, BaseModel, Field, StrictInt, StrictStr
 
 from elmokit.errors import InputError, Location
 from elmokit.files.atomic import StrPath
@@ -19,7 +19,6 @@ from elmokit.metrics.task_scores import accuracy_of, count_labels
 from elmokit.tasks.formats.reading import (
     DataFile,
     ExampleReport,
-    first_named,
     read_examples,
     read_records,
     records_of,
@@ -56,27 +55,42 @@ def _check_length(sentence: tuple[str, ...]) -> tuple[str, ...]:
     return sentence
 
 
+def column(*names: str) -> Any:
+    """Return a field of a record: the first of these names that the record has."""
+    return Field(validation_alias=AliasChoices(*names))
+
+
+class TextRecord(BaseModel):
+    """A text and its class."""
+
+    text: str = column("text", "document", "sentence", "Text")
+    label: StrictStr | StrictInt | None = column("label", "Label")
+
+
+class PairRecord(BaseModel):
+    """Two texts and their class."""
+
+    premise: str = column("premise", "sentence1", "text", "Text")
+    hypothesis: str = column("hypothesis", "sentence2", "Question")
+    label: StrictStr | StrictInt | None = column("label", "gold_label", "Label", "Answer")
+
+
 def read_labeled_texts(
     path: StrPath,
     tokenize: Tokenize,
     *,
-    texts: Sequence[Sequence[str]] = (("text",),),
-    label: Sequence[str] = ("label",),
+    kind: type[BaseModel] = TextRecord,
     missing: Collection[str] = ("",),
 ) -> Iterator[LabeledTexts]:
-    """Yield the records of a JSON-lines, TSV or CSV file.
+    """Yield the records of a JSON-lines, TSV or CSV file: texts and, as the last field, a label.
 
-    ``texts`` has the possible names of the field of each text, ``label`` those of the label's. A
-    record with a blank text is a fault; one whose label is ``missing`` is skipped without one.
+    A record with a blank text is a fault; one whose label is ``missing`` is skipped without one.
     """
 
     def examples(path: Path, report: ExampleReport) -> Iterator[LabeledTexts]:
-        names: list[str] = []
         for record in read_records(path):
-            names = names or [first_named(iter([record]), each) for each in (*texts, label)]
-            written = tuple(map(record.text, names[:-1]))
-            value = record.value(names[-1], StrictStr | StrictInt | None)
-            class_label = "" if value is None else str(value).strip()
+            *written, label = (value for _, value in record.as_model(kind))
+            class_label = "" if label is None else str(label).strip()
             if class_label in missing:
                 report.skip("no_gold_label", record.location)
             elif not all(text.strip() for text in written):
@@ -86,7 +100,7 @@ def read_labeled_texts(
                     words = tuple(_check_length(tuple(tokenize(text))) for text in written)
                 except InputError as error:
                     raise record.location.error(str(error)) from error
-                yield LabeledTexts(texts=written, sentences=words, label=class_label)
+                yield LabeledTexts(texts=tuple(written), sentences=words, label=class_label)
 
     return read_examples(path, examples)
 
@@ -151,16 +165,13 @@ class ClassificationTask(Task[LabeledTexts]):
     metric = "accuracy"
     score_from_counts = staticmethod(accuracy_of)
     positions = ("input", "output", "both")
-    text_fields: ClassVar[tuple[tuple[str, ...], ...]]
-    """Possible names of the columns of each text; the first that exists is used."""
-    label_fields: ClassVar[tuple[str, ...]]
+    record: ClassVar[type[BaseModel]]  # of a file
     missing: ClassVar[tuple[str, ...]] = ("",)  # in place of a label
     json_names: ClassVar[tuple[tuple[str, str], ...]]
     """JSON names of each text and of its words."""
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[LabeledTexts]:
-        fields = {"texts": self.text_fields, "label": self.label_fields, "missing": self.missing}
-        return list(read_labeled_texts(path, tokenize, **fields))
+        return list(read_labeled_texts(path, tokenize, kind=self.record, missing=self.missing))
 
     def sentences(self, example: LabeledTexts) -> tuple[Sentence, ...]:
         return example.sentences
@@ -204,12 +215,11 @@ class SentimentTask(ClassificationTask):
     name = "sentiment"
     network, default_dropout = "classifier.BCN", 0.25
     paper_inputs = InputSettings(positions="both", characters=False)
-    text_fields = (("text", "document", "sentence", "Text"),)
-    label_fields = ("label", "Label")
+    record = TextRecord
     json_names = (("text", "tokens"),)
 
     @staticmethod
-    def divided_by(path: Path) -> DataFile:
+    def divide(path: Path) -> DataFile:
         if not _has_trees(path):
             return records_of(path)
         return DataFile([[line] for _, line in numbered_lines(path) if line.strip()])
@@ -231,18 +241,13 @@ class NliTask(ClassificationTask):
         positions="both", characters=False, dropout=0.0, layer_norm="token"
     )
     default_hidden_dims = (300,)
-    text_fields = (
-        ("premise", "sentence1", "text", "Text"),
-        ("hypothesis", "sentence2", "Question"),
-    )
-    label_fields = ("label", "gold_label", "Label", "Answer")
+    record = PairRecord
     missing = ("", "-", "-1")  # the annotators did not agree; -1 in copies of Hugging Face
     json_names = (("first", "first_tokens"), ("second", "second_tokens"))
 
     @staticmethod
-    def divided_by(path: Path) -> DataFile:
-        premise = first_named(read_records(path), NliTask.text_fields[0])
-        return records_of(path, lambda record: record.text(premise))
+    def divide(path: Path) -> DataFile:
+        return records_of(path, lambda record: record.as_model(PairRecord).premise)
 
 
 def _has_trees(path: Path) -> bool:

@@ -34,7 +34,7 @@ class CorefTask(Task[CorefDocument]):
 
     name, metric = "coref", "average F1"
     score_from_counts = staticmethod(average_f1_of)
-    divided_by = staticmethod(documents_of)
+    divide = staticmethod(documents_of)
     network, default_dropout = "coreference.CoreferenceModel", 0.2
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(layer_l2=0.0)
@@ -83,7 +83,7 @@ class CorefTask(Task[CorefDocument]):
 
     def example_of(self, *sentences: Sentence, texts: Sequence[str] | None = None) -> CorefDocument:
         text = " ".join(texts) if texts else None
-        return CorefDocument(name="text", part=0, sentences=sentences, clusters=(), text=text)
+        return CorefDocument(name="text", sentences=sentences, clusters=(), text=text)
 
     def from_text(self, text: str, tokenizer: Tokenizer) -> CorefDocument:
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])

@@ -6,16 +6,8 @@ from typing import Any
 import numpy as np
 
 from elmokit.inference.numpy_backend import linear
-from elmokit.tasks.frozen_tagger import (
-    Batch,
-    FrozenTagger,
-    linear_shapes,
-    lstm_shapes,
-    read_both_ways,
-)
+from elmokit.tasks.frozen_tagger import Batch, FrozenTagger, read_both_ways
 from elmokit.tasks.inputs.layer_cache import Sentence
-
-_ENCODER, _INTEGRATOR = "encoder.layers.0", "integrator.layers.0"
 
 
 class FrozenClassifier(FrozenTagger):
@@ -51,7 +43,7 @@ class FrozenClassifier(FrozenTagger):
         pooled = np.zeros((len(sentences), 3 * width), dtype=np.float32)
         if lengths.any():
             rows = np.split(np.arange(lengths.sum()), ends)
-            x = np.maximum(self._linear("to_width", self._inputs(sentences, layers)), 0)
+            x = np.maximum(linear(self._inputs(sentences, layers), *self._to_width), 0)
             x = read_both_ways(self._engines[0], x, rows)
             if "output" in self.settings.mix_positions:
                 x = np.concatenate([x, self._mixture("output", layers)], axis=1)
@@ -62,36 +54,24 @@ class FrozenClassifier(FrozenTagger):
             for number, text in enumerate(np.split(x, ends)):
                 if len(text):  # the vector of an empty text is 0
                     pooled[number] = self._pooled(text)
-        return self._linear("to_labels", np.maximum(self._linear("hidden", pooled), 0))
+        return linear(np.maximum(linear(pooled, *self._hidden), 0), *self._to_labels)
 
     def _pooled(self, text: np.ndarray) -> np.ndarray:
         """Return maximum, mean and weighted mean of a text's positions: (N, X) -> (3X,)."""
-        weights = _softmax(text @ self._arrays["pool.score.weight"][0])
+        weights = _softmax(text @ self._pool)
         return np.concatenate([text.max(axis=0), text.mean(axis=0), weights @ text])
 
-    def _linear(self, name: str, x: np.ndarray) -> np.ndarray:
-        return linear(x, self._arrays[f"{name}.weight"], self._arrays[f"{name}.bias"])
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes, input_dim = self._input_shapes()
-        width = self._config.hidden_dims[0]
-        encoded = 2 * width + self._bilm.dim * ("output" in self.settings.mix_positions)
-        return (
-            shapes
-            | linear_shapes("to_width", input_dim, width)
-            | lstm_shapes(_ENCODER, width, width)
-            | lstm_shapes(_INTEGRATOR, 3 * encoded, width)
-            | {"pool.score.weight": (1, 2 * width)}
-            | linear_shapes("hidden", 6 * width, width)
-            | linear_shapes("to_labels", width, len(self._labels))
-        )
-
-    def _pack(self) -> None:
-        width = self._config.hidden_dims[0]
+    def _build(self, width: int) -> None:
+        dim = self._config.hidden_dims[0]
+        encoded = 2 * dim + self._bilm.dim * ("output" in self.settings.mix_positions)
+        self._to_width = self._take_linear("to_width", width, dim)
         self._engines = [
-            self._engine(_ENCODER, width, reads_characters=True),
-            self._engine(_INTEGRATOR, width, reads_characters=False),
+            self._take_layer("encoder.layers.0", dim, dim, reads_characters=True),
+            self._take_layer("integrator.layers.0", 3 * encoded, dim),
         ]
+        self._pool = self._take("pool.score.weight", 1, 2 * dim)[0]
+        self._hidden = self._take_linear("hidden", 6 * dim, dim)
+        self._to_labels = self._take_linear("to_labels", dim, len(self._labels))
 
 
 def _attended(text: np.ndarray) -> np.ndarray:

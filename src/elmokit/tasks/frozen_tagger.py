@@ -26,12 +26,8 @@ from elmokit.tasks.task import Labels, Task
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS
 from elmokit.vectors.static_vectors import StaticVectors
-from elmokit.weights.arrays import mismatch
 from elmokit.weights.model_files import TrainedMixes
 
-_SCALE = "inputs.static.gammas"
-_CHARACTERS, _MIX = "inputs.characters.", "inputs.mixes.scalar_mixes.{}."
-_TRANSITIONS = "crf.transitions"
 _WITH_CRF = "tagger.CRFTagger"
 
 Batch = tuple[Sequence[Sentence], Sequence[np.ndarray] | None]
@@ -51,7 +47,7 @@ class FrozenTagger:
     """The network of a run of `pos` or `ner`.
 
     ``config`` is resolved, ``labels`` in the order of their ids, ``arrays`` has all parameters by
-    the names of the modules; ValueError if they are not those of such a network.
+    the names of the modules; KeyError or ValueError if they are not those of such a network.
     """
 
     def __init__(
@@ -64,19 +60,10 @@ class FrozenTagger:
     ) -> None:
         self.settings, self.static = config.inputs, static
         self._config, self._labels, self._bilm = config, labels, bilm
-        if fault := mismatch(self._shapes(), {name: a.shape for name, a in arrays.items()}):
-            raise ValueError(fault)
-        self._arrays = {name: array for name, array in arrays.items() if name != STATIC_WEIGHT}
-        self._mixes = None
-        if self.settings.has_layers:
-            assert self.settings.layer_norm is not None
-            mixes = [_MIX.format(number) for number in range(len(self.settings.mix_positions))]
-            self._mixes = TrainedMixes(
-                mix_weights=np.stack([arrays[f"{mix}mix_weights"] for mix in mixes]),
-                gammas=np.stack([arrays[f"{mix}gamma"] for mix in mixes]),
-                layer_norm=self.settings.layer_norm,
-            )
-        self._pack()
+        self._untaken = dict(arrays)
+        self._build(self._take_inputs())
+        if self._untaken:
+            raise ValueError(f"it also has the tensors {', '.join(sorted(self._untaken))}")
 
     def set_static(self, static: StaticVectors) -> None:
         self.static = static
@@ -97,7 +84,7 @@ class FrozenTagger:
         if is_real.any():
             logits[is_real] = self._logits(batch, lengths)
         search = self._search.best_with_probs if with_probs else self._search.best
-        return cast(list[Any], search(logits, lengths, self._arrays.get(_TRANSITIONS)))
+        return cast(list[Any], search(logits, lengths, self._transitions))
 
     def _logits(self, batch: Batch, lengths: np.ndarray) -> np.ndarray:
         """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
@@ -105,9 +92,9 @@ class FrozenTagger:
         x = self._inputs(*batch)
         for engine in self._engines:
             x = read_both_ways(engine, x, rows)
-        if self._to_tags is None:
-            return linear(x, self._arrays["to_tags.weight"], self._arrays["to_tags.bias"])
-        return self._to_tags(x, fp32_empty(len(x), len(self._labels)))
+        if self._packed_to_tags is None:
+            return linear(x, *self._to_tags)
+        return self._packed_to_tags(x, fp32_empty(len(x), len(self._labels)))
 
     def _inputs(
         self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None
@@ -120,7 +107,7 @@ class FrozenTagger:
         parts = []
         if (static := self.static) is not None:
             vectors = static.values[[static.id_of(word) for word in numbers]]
-            parts.append((vectors * self._arrays.get(_SCALE, np.float32(1)))[index])
+            parts.append((vectors * self._static_scale)[index])
         if self.settings.characters:
             ids = self._bilm.char_vocab.encode_words(list(numbers))
             parts.append(self._engines[0].encode_tokens(ids)[index])
@@ -138,53 +125,70 @@ class FrozenTagger:
         number = self.settings.mix_positions.index(position)
         return self._mixes.mix(number, values.astype(np.float32, copy=False))
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the names and shapes of all parameters."""
-        shapes, width = self._input_shapes()
-        for number, dim in enumerate(self._config.hidden_dims):
-            shapes |= lstm_shapes(f"encoder.layers.{number}", width, dim)
-            width = 2 * dim
-        num_tags = len(self._labels)
-        shapes |= linear_shapes("to_tags", width, num_tags)
-        if find_task(self._config.task).network == _WITH_CRF:
-            shapes[_TRANSITIONS] = (num_tags, num_tags)
-        return shapes
+    def _take(self, name: str, *shape: int) -> np.ndarray:
+        """Return a parameter, once. Kernels trust its shape, so it must be the expected one."""
+        array = self._untaken.pop(name)
+        if array.shape != shape:
+            raise ValueError(f"tensor `{name}` has shape {array.shape}, expected {shape}")
+        return array
 
-    def _input_shapes(self) -> tuple[dict[str, tuple[int, ...]], int]:
-        """Return the names and shapes of the parameters of the inputs, and the inputs' width."""
-        inputs, shapes, width = self.settings, {}, 0
+    def _take_linear(self, name: str, input_dim: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._take(f"{name}.weight", dim, input_dim), self._take(f"{name}.bias", dim)
+
+    def _take_inputs(self) -> int:
+        """Take the parameters of the inputs; return how wide these are."""
+        inputs, width = self.settings, 0
+        self._static_scale = np.ones(1, dtype=np.float32)
         if self.static is not None:
-            shapes[STATIC_WEIGHT] = self.static.values.shape
+            self._take(STATIC_WEIGHT, *self.static.values.shape)  # the same values
             width += self.static.dim
             if inputs.static_scale == "learned":
-                shapes[_SCALE] = (1,)
+                self._static_scale = self._take("inputs.static.gammas", 1)
+        self._characters: dict[str, np.ndarray] = {}
         if inputs.characters:
             (filter_width, count), dim = CHARACTER_CNN.filters[0], CHARACTER_CNN.embedding_dim
-            shapes[f"{_CHARACTERS}char_embedding.weight"] = (NUM_CHARS, dim)
-            shapes[f"{_CHARACTERS}convolutions.0.weight"] = (count, dim, filter_width)
-            shapes[f"{_CHARACTERS}convolutions.0.bias"] = (count,)
+            for name, shape in (
+                ("char_embedding.weight", (NUM_CHARS, dim)),
+                ("convolutions.0.weight", (count, dim, filter_width)),
+                ("convolutions.0.bias", (count,)),
+            ):
+                array = self._take(f"inputs.characters.{name}", *shape)
+                self._characters[f"token_encoder.{name}"] = array
             width += count
+        self._mixes = None
         if inputs.has_layers:
+            assert inputs.layer_norm is not None
             is_whole = inputs.sources.layers in ("mix", "average")
             num_layers = self._bilm.num_layers if is_whole else 1
-            for number in range(len(inputs.mix_positions)):
-                mix = _MIX.format(number)
-                shapes |= {f"{mix}mix_weights": (num_layers,), f"{mix}gamma": ()}
+            mixes = [f"inputs.mixes.scalar_mixes.{n}" for n in range(len(inputs.mix_positions))]
+            weights = [self._take(f"{mix}.mix_weights", num_layers) for mix in mixes]
+            gammas = [self._take(f"{mix}.gamma") for mix in mixes]
+            self._mixes = TrainedMixes(
+                mix_weights=np.stack(weights), gammas=np.stack(gammas),
+                layer_norm=inputs.layer_norm,
+            )  # fmt: skip
             width += self._bilm.dim * ("input" in inputs.mix_positions)
-        return shapes, width
+        return width
 
-    def _pack(self) -> None:
-        """Pack the parameters behind the inputs."""
-        arrays, kernels = self._arrays, load_kernels()
-        self._search = TagSearch(self._labels, "bioul" if _TRANSITIONS in arrays else None)
-        self._engines = [
-            self._engine(f"encoder.layers.{number}", dim, reads_characters=number == 0)
-            for number, dim in enumerate(self._config.hidden_dims)
-        ]
-        weight, bias = arrays["to_tags.weight"], arrays["to_tags.bias"]
-        self._to_tags = None if kernels is None else PackedLinear(kernels, weight, bias, "fp32")
+    def _build(self, width: int) -> None:
+        """Take and pack the parameters behind the inputs, which are this wide."""
+        self._engines: list[Engine] = []
+        for number, dim in enumerate(self._config.hidden_dims):
+            layer, is_first = f"encoder.layers.{number}", number == 0
+            self._engines.append(self._take_layer(layer, width, dim, reads_characters=is_first))
+            width = 2 * dim
+        num_tags, kernels = len(self._labels), load_kernels()
+        weight, bias = self._to_tags = self._take_linear("to_tags", width, num_tags)
+        self._packed_to_tags = None
+        if kernels is not None:
+            self._packed_to_tags = PackedLinear(kernels, weight, bias, "fp32")
+        has_crf = find_task(self._config.task).network == _WITH_CRF
+        self._transitions = self._take("crf.transitions", num_tags, num_tags) if has_crf else None
+        self._search = TagSearch(self._labels, "bioul" if has_crf else None)
 
-    def _engine(self, layer: str, dim: int, *, reads_characters: bool) -> Engine:
+    def _take_layer(
+        self, layer: str, input_dim: int, dim: int, *, reads_characters: bool = False
+    ) -> Engine:
         """Return a layer of biLSTM; the first has the character CNN for its token layer."""
         has_characters = reads_characters and self.settings.characters
         lstm = LSTMConfig(
@@ -198,34 +202,16 @@ class FrozenTagger:
         )  # fmt: skip
         arrays = {"token_encoder.embedding.weight": np.zeros((1, dim), np.float32)}
         if has_characters:
-            arrays = {
-                name.replace(_CHARACTERS, "token_encoder."): array
-                for name, array in self._arrays.items()
-                if name.startswith(_CHARACTERS)
-            }
+            arrays = dict(self._characters)
         # PyTorch's LSTM has its gates in the order of a biLM's.
         for stack, direction in (("forward_layers", ""), ("backward_layers", "_reverse")):
             name = f"{layer}.{{}}_l0{direction}".format
-            bias = self._arrays[name("bias_ih")] + self._arrays[name("bias_hh")]
+            bias = self._take(name("bias_ih"), 4 * dim) + self._take(name("bias_hh"), 4 * dim)
             bias[dim : 2 * dim] -= np.float32(FORGET_OFFSET)  # a biLM adds it when it runs
             arrays[f"{stack}.0.bias"] = bias
-            arrays[f"{stack}.0.input_weight"] = self._arrays[name("weight_ih")]
-            arrays[f"{stack}.0.recurrent_weight"] = self._arrays[name("weight_hh")]
+            arrays[f"{stack}.0.input_weight"] = self._take(name("weight_ih"), 4 * dim, input_dim)
+            arrays[f"{stack}.0.recurrent_weight"] = self._take(name("weight_hh"), 4 * dim, dim)
         return Engine(build_network(config, arrays, precision="fp32", device="cpu"))
-
-
-def lstm_shapes(layer: str, input_dim: int, dim: int) -> dict[str, tuple[int, ...]]:
-    """Return the names and shapes of the parameters of a layer of biLSTM."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for direction in ("", "_reverse"):
-        name = f"{layer}.{{}}_l0{direction}".format
-        shapes |= {name("weight_ih"): (4 * dim, input_dim), name("weight_hh"): (4 * dim, dim)}
-        shapes |= {name(bias): (4 * dim,) for bias in ("bias_ih", "bias_hh")}
-    return shapes
-
-
-def linear_shapes(name: str, input_dim: int, dim: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (dim, input_dim), f"{name}.bias": (dim,)}
 
 
 def read_both_ways(engine: Engine, x: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:

@@ -183,7 +183,7 @@ class QaTask(Task[QaExample]):
 
     name, metric, num_texts = "qa", "F1", 2
     score_from_counts = staticmethod(answer_f1_of)
-    divided_by = staticmethod(paragraphs_of)
+    divide = staticmethod(paragraphs_of)
     network, default_dropout = "span_qa.SpanQA", 0.2
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(positions="both", layer_l2=0.0)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from elmokit.errors import InputError
+from elmokit.errors import find_named
 
 if TYPE_CHECKING:
     from elmokit.tasks.task import Task
@@ -45,7 +45,5 @@ TASKS = {
 
 def find_task(name: str) -> "Task[Any]":
     """Return the task of this name; InputError if there is none."""
-    if name not in TASKS:
-        raise InputError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
-    entry = TASKS[name]
+    entry = find_named(TASKS, name, what="task")
     return getattr(import_module(entry.module), entry.class_name)()

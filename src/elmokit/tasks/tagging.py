@@ -55,7 +55,7 @@ class TaggingTask(Task[Example]):
     default_dropout: ClassVar[float] = 0.5
     # The encoder drops the mixtures with its other inputs.
     paper_inputs: ClassVar[InputSettings] = InputSettings(dropout=0.0)
-    divided_by = staticmethod(sentences_of)
+    divide = staticmethod(sentences_of)
     block = 400
 
     def sentences(self, example: Any) -> tuple[Sentence, ...]:
@@ -143,7 +143,7 @@ class PosTask(TaggingTask[TaggedSentence]):
     all_units = ("words", "morphemes")
 
     @staticmethod
-    def divided_by(path: Path) -> DataFile:
+    def divide(path: Path) -> DataFile:
         return sentences_of(path, is_comment=is_comment)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[TaggedSentence]:
@@ -190,20 +190,14 @@ class SrlTask(SpanTaggingTask[PredicateRoles]):
     name, metric = "srl", "F1"
     prefixes, field_names = "BI", ("roles", "role")
     network, default_dropout = "tagger.RoleLabeler", 0.1
-    encoder = "highway LSTM"
     positions = ("input", "output", "both")
     paper_inputs = InputSettings(characters=False)
     default_hidden_dims = (300,) * 8
-    divided_by = staticmethod(predicates_of)
+    divide = staticmethod(predicates_of)
     scored_spans = staticmethod(read_arguments)
 
     def read(self, path: Path, *, training: bool, tokenize: Tokenize) -> list[PredicateRoles]:
         return list(read_propbank(path))
-
-    def divide(self, path: Path, subset: str = "all") -> DataFile:
-        if subset not in ("all", "verbs"):
-            raise InputError(f"The task srl has no subset {subset!r}; choose all or verbs.")
-        return predicates_of(path, only_verbs=subset == "verbs")
 
     def example_of(
         self, *sentences: Sentence, texts: Sequence[str] | None = None

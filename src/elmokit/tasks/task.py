@@ -83,7 +83,7 @@ class Task(ABC, Generic[Example]):
 
     @staticmethod
     @abstractmethod
-    def divided_by(path: Path) -> DataFile:
+    def divide(path: Path) -> DataFile:
         """Divide a data file into units that a smaller data set keeps whole."""
 
     def in_units(self, units: Units) -> "Task[Example]":
@@ -188,12 +188,6 @@ class Task(ABC, Generic[Example]):
     def as_json(self, example: Example, prediction: Any, probs: Any = None) -> dict[str, Any]:
         """Return a prediction for programs, with places in the text as it was written."""
 
-    def divide(self, path: Path, subset: str = "all") -> DataFile:
-        """Divide a data file, or a subset of its examples, if the task has several."""
-        if subset != "all":
-            raise InputError(f"The task {self.name} has no subset {subset!r}.")
-        return self.divided_by(path)
-
     def input_settings(self, settings: InputSettings, *, with_static: bool) -> InputSettings:
         """Complete a user's settings with those of the paper."""
         settings = settings.resolved(self.paper_inputs, with_static=with_static)
@@ -211,7 +205,7 @@ class Task(ABC, Generic[Example]):
 
 log = logging.getLogger(__name__)
 
-TREEBANK_UNITS: tuple[Units, ...] = ("words", "morphemes")
+TreebankUnits = Literal["words", "morphemes"]
 NUM_LOOKED_AT = 1000  # words that are tried
 TOO_MANY_SPLIT = 0.4
 """A larger share of split words means other units: English treebank 0.01, Korean morphemes 0.2,

@@ -47,7 +47,7 @@ def test_random_weights_are_those_of_the_seed(tmp_path):
 
     def top(seed):
         sources = inputs.layer_sources(str(tmp_path / "model"), layers="top", random_seed=seed)
-        assert inputs.check_names(sources) == ["layer top", "random top"]
+        assert [name for source in sources for name in source.names] == ["layer top", "random top"]
         return [next(source.stream(SENTENCES)) for source in sources]
 
     (trained, one), (_, same), (_, other) = top(1), top(1), top(2)
@@ -72,13 +72,13 @@ def test_senses_are_text_keys_and_an_inventory_of_one_test_set(tmp_path):
     text, keys = folder / "semcor.data.xml", folder / "semcor.gold.key.txt"
     text.with_name(f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
     text.rename(tmp_path / "plain.xml")
-    data = inputs.read_sense_data(folder)
+    data = inputs.find_sense_files(folder).read()
     assert (len(data.train), len(data.test)) == (12, 4)
     assert data.train[0].tokens == data.test[0].tokens == ("a", "play", "in", "Minji")
     assert data.inventory.first_sense("play", "NOUN") == "game"
     (tmp_path / "plain.xml").rename(folder / "other.data.xml")
     shutil.copy(keys, folder / "other.gold.key.txt")
-    assert len(inputs.read_sense_data(folder, test="other").test) == 12
+    assert len(inputs.find_sense_files(folder, "other").read().test) == 12
     for wrong in (None, "x"):
         with pytest.raises(InputError, match=r"other, tiny2020 .*--test"):
-            inputs.read_sense_data(folder, test=wrong)
+            inputs.find_sense_files(folder, wrong)

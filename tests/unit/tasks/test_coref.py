@@ -33,7 +33,7 @@ def long_document(num_sentences):
     """Sentence n has the words ``n`` and ``x``; 0 and 3, 1 and 4, … mean the same, and all x."""
     words = [(at, at + 1) for at in range(2 * num_sentences)]
     return CorefDocument(
-        name="a", part=0, sentences=tuple((str(number), "x") for number in range(num_sentences)),
+        name="a", sentences=tuple((str(number), "x") for number in range(num_sentences)),
         clusters=(*(tuple(words[2 * first :: 6]) for first in range(3)), tuple(words[1::2])),
         speakers=tuple(str(at // 2) for at, _ in words),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from elmokit.tasks.formats.reading import (
     join_lines,
     read_examples,
 )
-from elmokit.text.alignment import Offsets, align
+from elmokit.text.alignment import Offsets, align, covering_words
 from elmokit.text.given_sentences import Tokenize
 
 DOCUMENT_MARK = "-DOCSTART-"
@@ -72,6 +72,20 @@ def read_blocks(
             rows.append(Row(Location(path=path, line=number), fields))
     if rows:
         yield rows
+
+
+def check_words(
+    rows: Sequence[Row], *, num_columns: int, number_at: int, word_at: int, first: int
+) -> None:
+    """Refuse rows of a sentence that lack a column or a word, or are not numbered in order."""
+    for number, (location, fields) in enumerate(rows, first):
+        is_whole = len(fields) == num_columns and fields[word_at].strip()
+        if not is_whole or fields[number_at] != str(number):
+            raise location.error(
+                f"expected word {number} of a sentence: its number (from {first}) in column "
+                f"{number_at + 1}, the word in column {word_at + 1} of {num_columns} columns, "
+                f"separated by tabs or spaces, got {shown(fields)}."
+            )
 
 
 def read_columns(
@@ -196,13 +210,9 @@ def spans_of_tokens(spans: list[Span], offsets: Offsets) -> list[Span]:
     result: list[Span] = []
     for kind, start, end in sorted(spans, key=lambda span: span[1:]):
         after = result[-1][2] if result else 0
-        holding = [
-            token
-            for token, (first, last) in enumerate(offsets)
-            if token >= after and max(first, start) < min(last, end)
-        ]
-        if holding:
-            result.append((kind, holding[0], holding[-1] + 1))
+        if covering := covering_words(offsets[after:], start, end):
+            first, last = covering
+            result.append((kind, after + first, after + last))
     return result
 
 
@@ -243,7 +253,7 @@ def _divided(path: Path, ends_here: Callable[[str], bool]) -> list[list[str]]:
 Mention = tuple[int, int]
 Clusters = list[list[Mention]]
 
-_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +(?P<part>[0-9]{1,9}) *")
+_BEGIN = re.compile(r"#begin document \((?P<name>.*)\); *part +[0-9]+ *")
 _END = "#end document"
 _MARK = re.compile(r"(?P<opens>\()?(?P<cluster>[0-9]+)(?P<closes>\))?")
 _WORD_NUMBER, _WORD, _SPEAKER = 2, 3, 9
@@ -256,7 +266,6 @@ class CorefDocument:
     """A text and its clusters of mentions; singletons are included if the data has them."""
 
     name: str
-    part: int
     sentences: tuple[tuple[str, ...], ...]
     clusters: tuple[tuple[Mention, ...], ...]
     """Mentions ``[start, end)`` in tokens of the document, in text order; clusters by the first."""
@@ -309,14 +318,9 @@ def _document(begin: re.Match[str], sentences: list[list[Row]]) -> CorefDocument
     name, rows = begin["name"], [row for sentence in sentences for row in sentence]
     for sentence in sentences:
         num_columns = max(_MIN_COLUMNS, len(sentence[0].fields))
-        for number, (location, fields) in enumerate(sentence):
-            is_whole = len(fields) == num_columns and fields[_WORD].strip()
-            if not is_whole or fields[_WORD_NUMBER] != str(number):
-                raise location.error(
-                    f"expected word {number} of a sentence of the document {name!r}: its number "
-                    "(from 0) in column 3, the word in column 4, the mentions in the last of "
-                    f"{num_columns} columns, got {shown(fields)}. Is there {_END!r}?"
-                )
+        check_words(
+            sentence, num_columns=num_columns, number_at=_WORD_NUMBER, word_at=_WORD, first=0
+        )
     speakers = tuple(
         row.fields[_SPEAKER]
         if len(row.fields) > _SPEAKER + 1 and row.fields[_SPEAKER] not in _NOTHING
@@ -326,7 +330,7 @@ def _document(begin: re.Match[str], sentences: list[list[Row]]) -> CorefDocument
     name_parts = re.split("/" if "/" in name else "_", name)
     is_gum = name_parts[0] == "GUM" and len(name_parts) > 2
     return CorefDocument(
-        name=name, part=int(begin["part"]),
+        name=name,
         genre=name_parts[0] if "/" in name else name_parts[1] if is_gum else None,
         sentences=tuple(tuple(row.fields[_WORD] for row in sentence) for sentence in sentences),
         clusters=_clusters(rows, name), speakers=speakers if any(speakers) else None,

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from elmokit.errors import shown
 from elmokit.files.atomic import StrPath
-from elmokit.tasks.formats.conll import Row, TaggedSentence, read_blocks, to_iob2
+from elmokit.tasks.formats.conll import Row, TaggedSentence, check_words, read_blocks, to_iob2
 from elmokit.tasks.formats.reading import (
     DataFile,
     ExampleReport,
@@ -68,13 +68,7 @@ def _words(block: list[Row]) -> list[Row]:
         for row in block
         if len(row.fields) != _NUM_COLUMNS or not _OTHER_ID.fullmatch(row.fields[0])
     ]
-    for number, row in enumerate(rows, 1):
-        is_whole = len(row.fields) == _NUM_COLUMNS and row.fields[_WORD].strip()
-        if not is_whole or row.fields[0] != str(number):
-            raise row.location.error(
-                f"expected word {number} of a sentence: its id, counted from 1, the word and "
-                f"{_NUM_COLUMNS - 2} more columns, separated by tabs, got {shown(row.fields)}."
-            )
+    check_words(rows, num_columns=_NUM_COLUMNS, number_at=0, word_at=_WORD, first=1)
     if not rows:
         raise block[0].location.error("the sentence has no words.")
     return rows

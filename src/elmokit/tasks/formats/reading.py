@@ -125,18 +125,6 @@ class Record:
         with _naming(self.location):
             return _typed(kind).validate_python(self.fields)
 
-    def value(self, name: str, kind: Any) -> Any:
-        """Return a field of a type; `FormatError` if the record lacks it or it has another type."""
-        if name not in self.fields:
-            raise self.location.error(
-                f"no field {name!r}; the record has: {', '.join(self.fields)}."
-            )
-        with _naming(self.location, name):
-            return _typed(kind).validate_python(self.fields[name])
-
-    def text(self, name: str) -> str:
-        return self.value(name, str)
-
 
 def read_records(path: Path) -> Iterator[Record]:
     """Yield the records of a file, ignoring blank lines."""
@@ -183,12 +171,6 @@ def records_of(
     return DataFile(list(groups.values()), lambda units: join_lines([header, *units]))
 
 
-def first_named(records: Iterator[Record], names: Sequence[str]) -> str:
-    """Return the first of these names that the first record has, by default the first name."""
-    fields = next((record.fields for record in records), {})
-    return next((name for name in names if name in fields), names[0])
-
-
 def _from_json(line: str, location: Location) -> Record:
     return Record(fields=parse_json(line, dict[str, Any], location), location=location)
 
@@ -211,7 +193,7 @@ def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[
 
 
 @contextmanager
-def _naming(location: Location, place: str = "") -> Iterator[None]:
+def _naming(location: Location) -> Iterator[None]:
     """Say what pydantic refuses first, and where: ``data[0].paragraphs[2].qas``."""
     from pydantic import ValidationError
 
@@ -221,6 +203,7 @@ def _naming(location: Location, place: str = "") -> Iterator[None]:
         fault = error.errors(include_url=False)[0]
         if fault["type"] == "json_invalid":
             raise location.error(f"{fault['msg']}. Is the file truncated?") from error
+        place = ""
         for key in fault["loc"]:
             place += f"[{key}]" if isinstance(key, int) else f"{'.' if place else ''}{key}"
         subject = f"field {place!r}" if place else "record"

@@ -37,7 +37,6 @@ class SenseSentence:
 
     tokens: tuple[str, ...]
     occurrences: tuple[SenseOccurrence, ...]
-    location: Location
     document: str  # id of its text; without one, the number of the text in the file, from 1
 
 
@@ -46,6 +45,7 @@ class Sense:
     """One meaning of a lemma; rank 1 is the most frequent."""
 
     lemma: str
+    pos: str
     sense_key: str
     rank: int
     synset: str
@@ -64,7 +64,7 @@ class SenseInventory:
 
     def senses(self, lemma: str, pos: str) -> list[Sense]:
         """Return the senses of a lemma, most frequent first; empty if it is unknown."""
-        senses = self._senses.get((_lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
+        senses = self._senses.get((lemma_key(lemma), _INVENTORY_POS.get(pos, pos)), [])
         written = lemma.replace("_", " ")
         return sorted(senses, key=lambda sense: (sense.lemma != written, sense.rank))
 
@@ -79,11 +79,12 @@ def read_sense_inventory(path: StrPath) -> SenseInventory:
     senses: dict[tuple[str, str], list[Sense]] = {}
     for record in read_examples(path, lambda path, _: read_records(path)):
         sense: Sense = record.as_model(Sense)
-        senses.setdefault((_lemma_key(sense.lemma), record.text("pos")), []).append(sense)
+        senses.setdefault((lemma_key(sense.lemma), sense.pos), []).append(sense)
     return SenseInventory(senses)
 
 
-def _lemma_key(lemma: str) -> str:
+def lemma_key(lemma: str) -> str:
+    """Return a lemma in lower case, with spaces between the words of an expression."""
     return lemma.replace("_", " ").lower()
 
 
@@ -99,9 +100,8 @@ def read_senses(path: StrPath, keys_path: StrPath) -> Iterator[SenseSentence]:
             if occurrences:
                 report.examples += len(occurrences) - 1
                 yield SenseSentence(
-                    tokens=tuple(tokens), occurrences=tuple(occurrences), location=location,
-                    document=document,
-                )  # fmt: skip
+                    tokens=tuple(tokens), occurrences=tuple(occurrences), document=document
+                )
 
     return read_examples(path, sentences)
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
 from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
@@ -25,7 +24,7 @@ log = logging.getLogger(__name__)
 
 Sentence = tuple[str, ...]  # words
 OnLayers = Callable[[int, int], None]  # called with the number of sentences done and in total
-_VALUES, _STARTS, _METADATA = "layers.npy", "starts.npy", "metadata.json"
+_VALUES, _STARTS = "layers.npy", "starts.npy"
 LIMIT_BYTES = 10**10
 """The most that a layer cache holds."""
 ENTRY_PATTERN = "[0-9a-f]{24}"
@@ -66,16 +65,10 @@ def keep_layers(
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
     entry = directory / key
     if is_new := not entry.exists():
-        _write(embedder, sentences, entry, metadata, state, on_progress)
+        _write(embedder, sentences, entry, state, on_progress)
     with suppress(OSError):  # the entry of another user, or on a read-only file system
         os.utime(entry)
-    try:
-        layers = SentenceLayers(entry)
-    except (FormatError, OSError):
-        if entry.exists():
-            raise
-        # another process has just removed it to make room
-        return keep_layers(embedder, sentences, directory, state=state, on_progress=on_progress)
+    layers = SentenceLayers(entry)
     if is_new:
         _shrink(entry)
     return layers
@@ -85,7 +78,6 @@ def _write(
     embedder: Embedder,
     sentences: Sequence[Sentence],
     entry: Path,
-    metadata: dict[str, object],
     state: StatePolicy,
     on_progress: OnLayers | None,
 ) -> None:
@@ -108,7 +100,6 @@ def _write(
             if on_progress is not None:
                 on_progress(index + 1, len(sentences))
         values.flush()
-        (temp_path / _METADATA).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
 
 
 def _shrink(newest: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import masked_max, masked_mean
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch
 from elmokit.tasks.networks.attention import SelfAttentivePooling, attend, soft_align
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
@@ -17,7 +17,7 @@ from elmokit.tasks.networks.encoder import (
     VariationalDropout,
     single_width,
 )
-from elmokit.tasks.task import Labels, Widths
+from elmokit.tasks.task import Widths
 
 
 class Classifier(TaskModel):
@@ -56,20 +56,17 @@ class BCN(Classifier):
 
     drawn = ("inputs", "encoder", "integrator", "pool", "to_width", "hidden", "to_labels")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
         width = single_width(hidden_dims)
-        self.to_width = nn.Linear(inputs.output_dim, width)
+        self.to_width = nn.Linear(self.inputs.output_dim, width)
         self.encoder = SentenceEncoder(width, (width,))
-        encoded = self.encoder.output_dim + inputs.output_mix_dim
+        encoded = self.encoder.output_dim + self.inputs.output_mix_dim
         self.integrator = SentenceEncoder(3 * encoded, (width,))
         self.pool = SelfAttentivePooling(self.integrator.output_dim)
         self.dropout = nn.Dropout(dropout)
         self.input_dropout = VariationalDropout(dropout)
         self.hidden = nn.Linear(3 * self.integrator.output_dim, width)
-        self.to_labels = nn.Linear(width, len(labels))
+        self.to_labels = nn.Linear(width, len(self.labels))
 
     def logits(self, *batches: TokenBatch) -> Tensor:
         (batch,) = batches
@@ -94,18 +91,15 @@ class ESIM(Classifier):
 
     drawn = ("inputs", "encoder", "composer", "project", "hidden", "to_labels")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
         width = single_width(hidden_dims)
-        self.encoder = SentenceEncoder(inputs.output_dim, (width,), dropout=dropout)
-        encoded = self.encoder.output_dim + inputs.output_mix_dim
+        self.encoder = SentenceEncoder(self.inputs.output_dim, (width,), dropout=dropout)
+        encoded = self.encoder.output_dim + self.inputs.output_mix_dim
         self.project = nn.Linear(4 * encoded, width)
         self.composer = SentenceEncoder(width, (width,), dropout=dropout)
         self.dropout = nn.Dropout(dropout)
         self.hidden = nn.Linear(4 * self.composer.output_dim, width)
-        self.to_labels = nn.Linear(width, len(labels))
+        self.to_labels = nn.Linear(width, len(self.labels))
 
     def logits(self, *batches: TokenBatch) -> Tensor:
         first, second = batches

@@ -19,14 +19,14 @@ from torch.nn import functional
 from elmokit.bilm.masking import masked_softmax
 from elmokit.shapes import Float, Int
 from elmokit.tasks.formats.conll import Clusters, CorefDocument, Mention
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
     TaskModel,
     VariationalDropout,
     draw_weights,
 )
-from elmokit.tasks.task import Labels, Widths
+from elmokit.tasks.task import Widths
 
 MAX_SPAN_WORDS = 10  # of the longest mention that can be found
 SPANS_PER_WORD = 0.4  # kept spans per word of the document
@@ -272,10 +272,8 @@ class CoreferenceModel(TaskModel):
 
     drawn = ("inputs", "encoder", "spans", "mention_score", "antecedent_score")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        inputs = self.inputs
         self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims)
         self.dropout = VariationalDropout(dropout)
         self.states_dim = self.encoder.output_dim + inputs.output_mix_dim
@@ -285,7 +283,7 @@ class CoreferenceModel(TaskModel):
         span_dim, scorer_dim = self.spans.output_dim, max(1, round(SCORER_SHARE * hidden_dims[-1]))
         self.mention_score = MentionScore(span_dim, scorer_dim, dropout=dropout)
         self.antecedent_score = AntecedentScore(
-            span_dim, scorer_dim, feature_dim=FEATURE_DIM, num_genres=len(labels),
+            span_dim, scorer_dim, feature_dim=FEATURE_DIM, num_genres=len(self.labels),
             max_antecedents=MAX_ANTECEDENTS, dropout=dropout,
         )  # fmt: skip
 

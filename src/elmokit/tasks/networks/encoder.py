@@ -22,7 +22,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.runs.run_dir import TaskRunConfig
-from elmokit.tasks.task import Labels, Task
+from elmokit.tasks.task import Labels, Task, Widths
 from elmokit.vectors.static_vectors import StaticVectors
 
 FORGET_BIAS = 1.0  # fresh bias of an LSTM's forget gate, so that memory is kept at first
@@ -155,7 +155,7 @@ def run_packed(layer: nn.Module, x: Tensor, lengths: Tensor) -> Tensor:
 class TaskModel(nn.Module, ABC):
     """A task's network on top of `TokenInputs`.
 
-    Every network takes ``(inputs, labels, hidden_dims, dropout=...)``. It reads one batch of
+    A network is made of its inputs, labels, and the widths of its layers. It reads one batch of
     sentences for each text of an example (two for pairs of texts), or all sentences of documents
     (`Task.batched_by`) in order, in any number of batches, on their device.
     """
@@ -163,10 +163,17 @@ class TaskModel(nn.Module, ABC):
     drawn: ClassVar[tuple[str, ...]] = ()
     """Its parts, in the order in which fresh weights are drawn."""
 
-    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
+    def __init__(
+        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
+    ) -> None:
         super().__init__()
         self.inputs, self.labels = inputs, labels
         self._ids = {label: number for number, label in enumerate(labels)}
+        self.build(hidden_dims, dropout)
+
+    @abstractmethod
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        """Make the parts behind the inputs."""
 
     @abstractmethod
     def loss(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> Tensor:

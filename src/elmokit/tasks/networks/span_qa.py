@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.shapes import Bool, Float, Int
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch
 from elmokit.tasks.networks.attention import BiDAFAttention, SelfAttention
 from elmokit.tasks.networks.encoder import (
     SentenceEncoder,
@@ -17,7 +17,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.qa import FoundAnswer
-from elmokit.tasks.task import Labels, Widths
+from elmokit.tasks.task import Widths
 
 MAX_ANSWER_WORDS = 17  # of a predicted answer
 
@@ -34,17 +34,14 @@ class SpanQA(TaskModel):
         "self_attention", "to_width", "from_self", "to_start", "to_end",
     )  # fmt: skip
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
         width = 2 * single_width(hidden_dims)
 
         def encoder(input_dim: int) -> SentenceEncoder:
             return SentenceEncoder(input_dim, hidden_dims, cell="gru", dropout=dropout)
 
-        self.encoder = encoder(inputs.output_dim)
-        encoded = width + inputs.output_mix_dim
+        self.encoder = encoder(self.inputs.output_dim)
+        encoded = width + self.inputs.output_mix_dim
         self.attention = BiDAFAttention(encoded)
         self.to_width = nn.Linear(4 * encoded, width)
         self.self_encoder = encoder(width)

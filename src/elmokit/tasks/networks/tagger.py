@@ -15,7 +15,7 @@ from torch.nn import functional
 from elmokit.bilm.masking import lengths_of, reverse_sequences
 from elmokit.metrics.task_scores import TagScheme
 from elmokit.shapes import Bool, Float, Int
-from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
+from elmokit.tasks.inputs.token_inputs import TokenBatch
 from elmokit.tasks.networks.encoder import (
     FORGET_BIAS,
     PaddedEncoder,
@@ -25,7 +25,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.tag_search import TagSearch
-from elmokit.tasks.task import Labels, Widths
+from elmokit.tasks.task import Widths
 
 PREDICATE_DIM = 100  # width of the feature that marks the predicate
 FRESH_STD = 0.1  # standard deviation of fresh transition scores of a CRF
@@ -36,9 +36,8 @@ class TagModel(TaskModel):
 
     scheme: ClassVar[TagScheme | None] = None
 
-    def __init__(self, inputs: TokenInputs, labels: Labels) -> None:
-        super().__init__(inputs, labels)
-        self._search = TagSearch(labels, self.scheme)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        self._search = TagSearch(self.labels, self.scheme)
 
     @property
     def transitions(self) -> Tensor | None:
@@ -83,13 +82,11 @@ class Tagger(TagModel):
 
     drawn = ("inputs", "encoder", "to_tags")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
-        self.encoder = SentenceEncoder(inputs.output_dim, hidden_dims, dropout=dropout)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        super().build(hidden_dims, dropout)
+        self.encoder = SentenceEncoder(self.inputs.output_dim, hidden_dims, dropout=dropout)
         self.dropout = VariationalDropout(dropout)
-        self.to_tags = nn.Linear(self.encoder.output_dim, len(labels))
+        self.to_tags = nn.Linear(self.encoder.output_dim, len(self.labels))
 
     def logits(self, batch: TokenBatch, examples: Sequence[Any]) -> Tensor:
         encoded = self.encoder(self.inputs(batch), batch.mask)
@@ -139,11 +136,9 @@ class CRFTagger(Tagger):
     scheme = "bioul"
     drawn = ("inputs", "encoder", "to_tags", "crf")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels, hidden_dims, dropout=dropout)
-        self.crf = CRF(len(labels))
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        super().build(hidden_dims, dropout)
+        self.crf = CRF(len(self.labels))
 
     @property
     def transitions(self) -> Tensor:
@@ -234,15 +229,14 @@ class RoleLabeler(TagModel):
     scheme = "iob2"
     drawn = ("inputs", "encoder")
 
-    def __init__(
-        self, inputs: TokenInputs, labels: Labels, hidden_dims: Widths, *, dropout: float
-    ) -> None:
-        super().__init__(inputs, labels)
+    def build(self, hidden_dims: Widths, dropout: float) -> None:
+        super().build(hidden_dims, dropout)
         self.predicate = nn.Embedding(2, PREDICATE_DIM)
         self.encoder = AlternatingHighwayLSTM(
-            inputs.output_dim + PREDICATE_DIM, hidden_dims, dropout=dropout
+            self.inputs.output_dim + PREDICATE_DIM, hidden_dims, dropout=dropout
         )
-        self.to_tags = nn.Linear(self.encoder.output_dim + inputs.output_mix_dim, len(labels))
+        encoded = self.encoder.output_dim + self.inputs.output_mix_dim
+        self.to_tags = nn.Linear(encoded, len(self.labels))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         super().reset_parameters(generator)

@@ -88,20 +88,17 @@ def read_metadata(run_dir: Path) -> dict[str, Any]:
         )
     required = ("config", "labels", "bilm", "vectors")
     metadata = read_json(path, advice=ADVICE, required=required)
-    _drop_old_settings(metadata, path)
+    _drop_old_settings(metadata)
     parse_record(_TaskRecord, metadata, source=path, advice=ADVICE)
     return metadata
 
 
-def _drop_old_settings(metadata: dict[str, Any], path: Path) -> None:
+def _drop_old_settings(metadata: dict[str, Any]) -> None:
     """Drop what runs of earlier versions record of their training and a use does not need."""
     config, bilm = metadata["config"], metadata["bilm"]
     if isinstance(config, dict):
-        if config.pop("columns", None) is not None:
-            raise FormatError(
-                f"{path}: this run was trained on chosen columns of its files, which this version "
-                "cannot read. Train the task again."
-            )
+        if config.get("columns", "") is None:  # others change what is read: an unknown setting
+            del config["columns"]
         if isinstance(train := config.get("train"), dict):
             for name in ("lowercase_share", "finetune_bilm", "bilm_learning_rate"):
                 train.pop(name, None)
@@ -143,10 +140,6 @@ def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.nd
 
 def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
     path, values = run_dir / WORDS_FILE, arrays.get(STATIC_WEIGHT)
-    if path.exists() != (values is not None):
-        raise FormatError(
-            f"{path} or the vectors of its words in {WEIGHTS_FILE} are missing. {ADVICE}"
-        )
     if values is None:
         return None
     with damage(path, ADVICE):

@@ -156,7 +156,7 @@ def test_mentions_count_in_tokens_of_the_document_and_may_nest_and_cross(
 ):
     (only,) = read_coreference(write(document(*sentences)))
     assert only.clusters == clusters
-    assert (only.name, only.part, only.genre) == ("GUM_news_river", 0, "news")
+    assert (only.name, only.genre) == ("GUM_news_river", "news")
     assert only.speakers is None
     assert [len(words) for words in only.sentences] == [len(words) for words in sentences]
 
@@ -169,6 +169,6 @@ def test_speakers_genres_spaces_and_an_empty_last_column(write):
     )
     first, spaces, empty = read_coreference(write(content))
     assert first.speakers == ("미나", None)
-    assert (first.genre, first.part, first.clusters) == ("bc", 2, ())
+    assert (first.genre, first.clusters) == ("bc", ())
     assert spaces.clusters == (((0, 1), (1, 2)),)
     assert (empty.clusters, empty.genre, empty.speakers) == ((), None, None)

@@ -120,7 +120,7 @@ def test_settings_of_earlier_trainings_are_no_fault(ner_run):
     assert TaskRun.load(ner_run).labels
     metadata["config"]["columns"] = {"word": 2, "tag": 3}
     rewrite(ner_run, metadata)
-    with pytest.raises(FormatError, match=r"/task\.json: .*columns"):
+    with pytest.raises(ConfigError, match=r"/task\.json: `columns`"):
         TaskRun.load(ner_run)
 
 

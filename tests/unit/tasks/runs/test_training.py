@@ -106,6 +106,9 @@ class Counter(TaskModel):
 
     def __init__(self):
         torch.nn.Module.__init__(self)
+        self.build((), 0.0)
+
+    def build(self, hidden_dims, dropout):
         self.updates = torch.nn.Parameter(torch.zeros(()))
 
     def make_batch(self, sentences, layers):
