@@ -247,6 +247,12 @@ def layers_of(text: str) -> str | int:
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
+def name_layers(layers: str | int) -> str:
+    """Return what ``--layers`` means, in words."""
+    named = {"all": "all layers", "top": "top layer", "average": "average of the layers"}
+    return named.get(str(layers), f"layer {layers}")
+
+
 def text_lines(
     paths: list[Path] | None,
     given: list[str] | None,

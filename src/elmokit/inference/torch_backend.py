@@ -9,6 +9,7 @@ kernels that add in another order, which grows to 1e-5 over a few hundred recurr
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,9 +50,8 @@ class ModuleNetwork(Network):
             for weight in model.parameters():
                 if weight.dim() > 1:  # biases stay as they are
                     weight.data = weight.data.to(torch.bfloat16)
-        super().__init__(
-            config, lambda name: partial(_run_layer, self._arithmetic, model.get_submodule(name))
-        )
+        modules: Mapping[str, Any] = dict(model.named_modules())
+        super().__init__(config, lambda name: partial(_run_layer, self._arithmetic, modules[name]))
         self.device, self.precision = device, "bf16" if use_bf16 else "fp32"
         self.computed_by = f"PyTorch {torch.__version__} on {self._device.type}"
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))

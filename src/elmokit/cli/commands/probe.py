@@ -167,7 +167,7 @@ def neighbors(
     if sentence is None:
         at_limit = f" (as many as --limit {limit} allows)" if len(occurrences) == limit else ""
         counts = f"{counted(len(occurrences), 'occurrence')}{at_limit}"
-        lines.append(f"{found.word}: {counts}, layers: {found.layers}")
+        lines.append(f"{found.word}: {counts}, {options.name_layers(found.layers)}")
         occurrences = spread(occurrences, show or 4)
     for near in occurrences:
         lines.append(f"\n{near.occurrence.marked(context=context)}")

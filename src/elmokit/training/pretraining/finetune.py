@@ -96,7 +96,9 @@ def finetune(
             base, text.vocab, softmax=config.softmax, seed=config.train.seed
         )
         model.training_metadata = _metadata(base, base_dir.name, base_hash)
-        model.spelling = base.spelling or text.spelling
+        # a model of the spelling is learned from words outside the vocabulary
+        has_same_words = base.word_vocab is not None and base.word_vocab.sha256 == text.vocab.sha256
+        model.spelling = (has_same_words and base.spelling) or text.spelling
         first_share = config.softmax_first_share if is_fresh else 0.0
         run = TrainingRun(start, model, softmax_first_share=first_share)
         before, after, path = {}, {}, run_dir / BEFORE_FILE

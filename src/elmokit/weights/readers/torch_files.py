@@ -101,6 +101,7 @@ def _check_pickle(file: Any) -> None:
     """
     containers: set[int] = set()
     last, num_shared = "", 0
+    argument: Any
     for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
         if opcode.name == "GLOBAL" and argument not in _NAMES:
             module, _, name = argument.partition(" ")
