@@ -70,7 +70,7 @@ class SpellingModel:
             keys = (keys[owner] << np.uint64(8)) | symbols[level]
             shares, first = probs[level], level.stop
             # in order, and no context gives more than 1
-            _check(rests.min() > 0 and not (keys[1:] <= keys[:-1]).any())
+            _check(bool(rests.min() > 0) and not (keys[1:] <= keys[:-1]).any())
         _check(first == len(symbols) and len(self._levels) > 1)
         of_end = self._levels[1].find(np.array([END_OF_WORD], np.uint64), "shares", 0.0)
         self._ending = float(of_end[0] + self._levels[0].rests[0] / NUM_BEGINNINGS)

@@ -58,7 +58,7 @@ def test_the_smallest_network_is_allowed_and_a_filter_as_long_as_a_word():
         char_cnn=CharCNNConfig(embedding_dim=1, filters=((3, 1),), num_highway=0),
         lstm=LSTMConfig(num_layers=1, cell_dim=1, projection_dim=1), dropout=0.0,
     )  # fmt: skip
-    softmax = SoftmaxConfig(num_samples=1, full_share=1.0, cutoffs=(1, 2))
+    softmax = SoftmaxConfig(num_samples=1, cutoffs=(1, 2))
     assert parameter_shapes(config, softmax, 1)["softmax.weight"] == (1, 1)
     with pytest.raises(ConfigError, match=r"width 4 .*max_characters=3"):
         BiLMConfig(char_vocab=config.char_vocab, char_cnn=CharCNNConfig(filters=((4, 1), (1, 1))))

@@ -214,10 +214,8 @@ def test_a_row_cut_by_a_kill_is_left_out(log_path):
 
 def test_a_log_with_nothing_to_drop_keeps_the_time_of_its_last_row(log_path):
     os.utime(log_path, (1, 1))
-    log = MetricsLog(log_path.parent, resume_step=4)
+    MetricsLog(log_path.parent, resume_step=4)
     assert log_path.stat().st_mtime == 1
-    log.begin()
-    assert log_path.stat().st_mtime > 1
     assert read_log(log_path) == ROWS
 
 

@@ -54,12 +54,11 @@ def test_the_sizes_of_both_lists_and_their_hash():
     "content",
     [
         "{", "{}", '{"characters": ["a"], "words": "ab"}',
-        '{"characters": ["a", 1], "words": ["ab"]}', None,
+        '{"characters": ["a", 1], "words": ["ab"]}',
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path, content):
     path = tmp_path / "lexicon.json"
-    if content is not None:
-        path.write_text(content)
+    path.write_text(content)
     with pytest.raises(FormatError, match=rf"{path.name}.* Copy the whole model directory again\."):
         Lexicon.read(path)
