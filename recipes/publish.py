@@ -66,9 +66,8 @@ LABELS = {
 """What cards and documents call the data sets of the experiments."""
 MISSING_SEEDS = re.compile(r" \(\d+ of \d+ seeds\)")
 LIMITS = (
-    "small, and trained on two processor cores, not for weeks on several GPUs: expect gains over "
-    "static vectors on most tasks, not the figures of large models; knows what its text knows, and "
-    "shares its biases"
+    "small, and trained on two processor cores, not for weeks on several GPUs: do not expect the "
+    "figures of large models; knows what its text knows, and shares its biases"
 )
 
 
