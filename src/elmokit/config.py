@@ -190,9 +190,16 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
             raise ConfigError(
                 f"--set takes key=value, such as train.batch_size=64, got {override!r}."
             )
-        setting = _parse_value(text.strip())
-        for part in reversed(key.split(".")):
-            setting = {part.strip(): setting}
+        setting, parts = _parse_value(text.strip()), [part.strip() for part in key.split(".")]
+        table: Any = result
+        for part in parts[:-1]:
+            table = table.get(part, {})
+            if not isinstance(table, Mapping):
+                raise ConfigError(
+                    f"--set {override}: `{part}` is a value, not a table of settings."
+                )
+        for part in reversed(parts):
+            setting = {part: setting}
         result = merged(result, setting)
     return result
 

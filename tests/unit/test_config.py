@@ -119,6 +119,10 @@ class TestOverrides:
         with pytest.raises(ConfigError, match=rf"--set .*key=value, .*'{override}'"):
             apply_overrides({}, [override])
 
+    def test_a_value_is_no_table(self):
+        with pytest.raises(ConfigError, match=r"part\.rate=2: `part` is a value"):
+            apply_overrides({}, ["part=5", "part.rate=2"])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Strict:

@@ -74,6 +74,8 @@ def distil(
     """
     if output.suffix not in SUFFIXES:
         raise InputError(f"The suffix of a table must be one of {', '.join(SUFFIXES)}: {output}.")
+    if min_count < 1 or max_words < 2:
+        raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
     check_one_layer(layers)
     paths = list(map(Path, corpus))
     check_target(output, inputs=find_files(paths), overwrite=overwrite)

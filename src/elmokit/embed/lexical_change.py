@@ -177,6 +177,11 @@ def find_changes(
     """
     check_choice(unit, Unit, name="unit")
     check_one_layer(layers)
+    if min(min_count, sample) < 2 or min(max_words, num_rounds) < 1 or num_examples < 0:
+        raise InputError(
+            "`min_count` and `sample` must be at least 2, `max_words` and `num_rounds` 1, and "
+            "`num_examples` 0."
+        )
     files = [find_files([path]) for path in (a, b)]
     if any(map(is_read_once, files[0] + files[1])):
         raise InputError(f"{a}, {b}: a corpus is read twice: give files, not a pipe.")

@@ -77,7 +77,7 @@ class WordChecks:
     def _tell_spaces(self, tokens: DistinctTokens) -> None:
         spaced = {
             row for row, word in enumerate(tokens.words)
-            if " " in word and _SPACES_INSIDE.search(word)
+            if _SPACES_INSIDE.search(word)
         }  # fmt: skip
         for sentence in tokens.sentences if spaced else ():
             _, *rows, _ = sentence.tolist()

@@ -5,6 +5,7 @@ of length, frequency and position (`elmokit.evaluation.regression`).
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,7 +173,7 @@ def observe(
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
         typed = sentence[position] if 0 <= position < len(sentence) else None
-        if typed is None or _plain(typed.word).lower() != _plain(text).lower():
+        if typed is None or _bare(typed.word) != _bare(text):
             at = "there is none" if typed is None else f"it is {shown(typed.word)}"
             raise InputError(
                 f"The table has {shown(text)} as word {position} (from 0) of the sentence "
@@ -183,6 +184,12 @@ def observe(
         before.append(sentence[max(0, position - spill) : position][::-1])
     numbers, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return Observations(words, numbers, positions, before)
+
+
+def _bare(text: str) -> str:
+    """Return a word without the punctuation around it, in lower case."""
+    signs = "".join(sign for sign in text if unicodedata.category(sign).startswith("P"))
+    return text.strip(signs).lower()
 
 
 def _plain(word: str) -> str:

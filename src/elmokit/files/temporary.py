@@ -6,6 +6,7 @@ and the next one that is made in the same place by the same machine removes it.
 """
 
 import errno
+import functools
 import hashlib
 import logging
 import os
@@ -161,12 +162,22 @@ def why_untrusted(path: Path) -> str | None:
     # who may write a directory above can put another tree in the place of the whole path
     for place in (path, *path.parent.resolve().joinpath(path.name).parents):
         status, is_above = place.stat(), place != path
-        if status.st_uid not in {0, os.geteuid()}:
+        users = {0, os.geteuid(), *(_root_of_container() if is_above else ())}
+        if status.st_uid not in users:
             return f"{place} belongs to user {status.st_uid}"
         is_sticky = is_above and status.st_mode & stat.S_ISVTX
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
             return f"others may write to {place} (mode {stat.S_IMODE(status.st_mode):o})"
     return None
+
+
+@functools.cache
+def _root_of_container() -> list[int]:
+    """Return who stands for root in a container that does not know root."""
+    with suppress(OSError):
+        if Path("/proc/self/uid_map").read_text().split() != ["0", "0", str(2**32 - 1)]:
+            return [int(Path("/proc/sys/kernel/overflowuid").read_text())]
+    return []
 
 
 def cache_dir(name: str) -> Path:

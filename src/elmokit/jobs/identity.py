@@ -87,13 +87,18 @@ class Identity:
         """Compare with what `record` returned when the job began; log what may differ.
 
         Inputs and settings that are newer than the record are not compared, or have their
-        defaults; settings that there are no longer are not compared. `ConfigError` for the
+        defaults; settings that there are no longer must have been off. `ConfigError` for the
         differences that the job cannot be resumed with.
         """
         was, now = record["config"], self.record()["config"]
         if not isinstance(self.settings, Mapping):
             kind = type(self.settings)
-            was = to_dict(from_dict(kind, known_part(kind, was), source=str(source)))
+            known = known_part(kind, was)
+            still = flattened(known)
+            gone = [key for key, value in flattened(was).items() if value and key not in still]
+            if gone:
+                raise ConfigError(f"{source}: this version has no setting `{gone[0]}`. {advice}")
+            was = to_dict(from_dict(kind, known, source=str(source)))
         names = list(fixed_names(self.settings))
         refused = []
         for change in sorted(changes(was, now), key=lambda change: change.key):

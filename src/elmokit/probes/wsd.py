@@ -9,12 +9,15 @@ Source: Peters et al. 2018, section 5.3 and table 5 (centroids); candidates as i
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elmokit.files.atomic import named, reserve
+from elmokit.files.temporary import scratch_directory
 from elmokit.metrics.task_scores import f1_of
 from elmokit.probes.inputs import (
     VectorSource,
@@ -189,7 +192,7 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
 
     def score(group: LemmaGroup) -> NDArray[np.float64]:  # (S, 1 + weights, R, K)
         if group.is_ambiguous:
-            x = table[:, group.rows]  # (S, R, X)
+            x = np.asarray(table[:, group.rows])  # (S, R, X)
             centroid, nearest = _centroid_scores(x, group), _nearest_scores(x, group)
         else:  # every method takes the only sense, if there is one
             only = _frequency_scores(group)
@@ -197,8 +200,9 @@ def _scores_by_vectors(words: SenseWords, source: VectorSource) -> list[WsdScore
         with_prior = nearest[:, None] + weights[:, None, None] * _log_prior(group)
         return np.concatenate([centroid[:, None], with_prior], axis=1)
 
-    table = _vector_table(source, words)
-    decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
+    # `score` reads the table, lemma by lemma: all vectors of SemCor need not fit in memory
+    with _vector_table(source, words) as table:
+        decisions = _decide_all(words, (num_names, 1 + len(weights)), score)
     scores, every = [], np.arange(len(words))
     for name, is_right, is_tie in zip(source.names, *decisions, strict=True):
         best, weight_of_word = _choose_weights(words, is_right[1:])
@@ -303,15 +307,22 @@ def _log_prior(group: LemmaGroup) -> Float[np.ndarray, "R K"]:
     return np.log(np.where(frequencies > 0, frequencies, totals) / totals)
 
 
-def _vector_table(source: VectorSource, words: SenseWords) -> Float[np.ndarray, "S W X"]:
-    """Return the vectors of the ambiguous words; others have zeros."""
-    table = np.zeros((len(source.names), len(words), 0), np.float32)
-    for sentences, rows in words.parts:
-        for word, vectors in occurrence_vectors(source, sentences, rows):
-            if not table.size:
-                table = np.zeros((*table.shape[:2], vectors.shape[1]), np.float32)
-            table[:, rows[word.name]] = vectors
-    return table
+@contextmanager
+def _vector_table(source: VectorSource, words: SenseWords) -> Iterator[Float[np.ndarray, "S W X"]]:
+    """Yield the vectors of the ambiguous words (zeros for others), mapped from a temporary file."""
+    with scratch_directory("elmokit-senses") as folder:
+        path = folder / "vectors"
+        table = np.zeros((len(source.names), len(words), 0), np.float32)
+        for sentences, rows in words.parts:
+            for word, vectors in occurrence_vectors(source, sentences, rows):
+                if not table.size:
+                    shape = *table.shape[:2], vectors.shape[1]
+                    path.touch()
+                    with named(path):  # a full disk is noticed before anything is written
+                        reserve(path, int(np.prod(shape)) * table.itemsize)
+                    table = np.memmap(path, dtype=np.float32, mode="r+", shape=shape)
+                table[:, rows[word.name]] = vectors
+        yield table
 
 
 def _score(

@@ -78,6 +78,7 @@ def test_a_document_gives_at_most_one_occurrence(tmp_path, model):
         ({"min_count": 10_000}, "min_count"),
         ({"layers": "all"}, "all"),
         ({"unit": "page"}, "page"),
+        ({"sample": 1}, "sample"),
     ],
 )
 def test_bad_input_is_refused(corpora, model, options, named):

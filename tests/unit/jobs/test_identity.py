@@ -67,3 +67,12 @@ def test_what_is_newer_than_the_record_has_its_default_or_is_not_compared():
     compare(recorded, Identity(Config(), INPUTS))
     with pytest.raises(ConfigError, match=r"train\.seed was 0 and is now 7"):
         compare(recorded, Identity(Config(train=Train(seed=7)), INPUTS))
+
+
+def test_a_setting_that_there_is_no_longer_must_have_been_off():
+    recorded = Identity(Config(), INPUTS).record()
+    recorded["config"]["train"] |= {"grows": [], "share": 0.0}
+    compare(recorded, Identity(Config(), INPUTS))
+    recorded["config"]["train"]["share"] = 0.5
+    with pytest.raises(ConfigError, match=r"run\.json: .*`train\.share`.*Start anew"):
+        compare(recorded, Identity(Config(), INPUTS))

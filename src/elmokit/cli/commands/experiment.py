@@ -9,6 +9,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, progress_bar
+from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
 
@@ -56,6 +57,8 @@ def experiment(
     from elmokit.experiments.run_experiment import ExperimentOptions, Progress, run_experiment
 
     names = tuple(name.strip() for name in (tasks or "").split(",") if name.strip())
+    if tasks is not None and not names:
+        raise InputError(f"--tasks names no task, got {tasks!r}. Leave it out to run all of them.")
     target = output or Path("experiments") / name
     run_options = ExperimentOptions(
         data_dir=data, output=target, resume=resume, model=model, vectors=vectors,

@@ -16,6 +16,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
+from elmokit.errors import FormatError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
 from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
@@ -68,7 +69,13 @@ def keep_layers(
         _write(embedder, sentences, entry, state, on_progress)
     with suppress(OSError):  # the entry of another user, or on a read-only file system
         os.utime(entry)
-    layers = SentenceLayers(entry)
+    try:
+        layers = SentenceLayers(entry)
+    except (FormatError, OSError):
+        if entry.exists():
+            raise
+        # another process has just removed it to make room
+        return keep_layers(embedder, sentences, directory, state=state, on_progress=on_progress)
     if is_new:
         _shrink(entry)
     return layers

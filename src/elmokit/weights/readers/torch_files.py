@@ -1,19 +1,21 @@
 """Tensors saved by ``torch.save``, read without running what a pickle says.
 
-PyTorch's own reader of weights builds them. Before, `_check_pickle` refuses what that reader would
-walk for ever, such as a dictionary key of tuples of tuples, and all that no state dict names.
+`Unpickler` stands for `pickle` in `torch.load`, whose own readers build anything of a few bytes,
+such as a dictionary key of tuples of tuples, whose hash takes for ever. Here nothing is imported,
+called or hashed that the pickle names; an opcode makes one small object: plain containers, numbers,
+texts, tensors. Entries whose key is no text are left out.
 """
 
 import pickletools
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, _weights_only_unpickler
+from torch import Tensor, _utils
 
 from elmokit.bilm.config import FORGET_OFFSET, MAX_LAYERS
 from elmokit.errors import FormatError
@@ -25,16 +27,20 @@ from elmokit.weights.bilm_tf_layout import swap_gates
 MAX_OPCODES = 1_000_000
 """Some 25,000 tensors; a model has hundreds."""
 _MAX_SHARED = 8
-"""Containers that are named again: the states of optimizers share some pairs of numbers."""
-_LEAVES = {
-    "GLOBAL", "BINUNICODE", "SHORT_BINSTRING", "BINFLOAT", "BININT", "BININT1", "BININT2", "LONG1",
-    "NONE", "NEWTRUE", "NEWFALSE", "BINPERSID", "BINGET", "LONG_BINGET",
+"""Length of the longest tuple without containers that may be named again."""
+_VALUES = {
+    "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE",
+    "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES",
 }  # fmt: skip
-"""Opcodes that make no container of other values."""
-_NAMES = {
-    "collections OrderedDict", "torch._utils _rebuild_tensor", "torch._utils _rebuild_tensor_v2",
-    "torch._utils _rebuild_parameter", "torch._utils _rebuild_parameter_with_state",
+_NEW = {
+    "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False,
+    "EMPTY_TUPLE": tuple, "EMPTY_DICT": dict, "EMPTY_LIST": list,
 }  # fmt: skip
+_NUM_TAKEN = {
+    "TUPLE": None, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "SETITEM": 2, "SETITEMS": None,
+    "APPEND": 1, "APPENDS": None,
+}  # fmt: skip
+"""How many values an opcode takes from the stack; None: those since the last mark."""
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -57,7 +63,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     return {
         name: tensor
         for name, tensor in loaded.items()
-        if isinstance(name, str) and isinstance(tensor, Tensor) and tensor.is_floating_point()
+        if isinstance(tensor, Tensor) and tensor.is_floating_point()
     }
 
 
@@ -75,50 +81,108 @@ def _check_records(path: Path) -> bool:
     return True
 
 
+def _texts(pairs: Any = ()) -> dict[str, Any]:
+    return {key: value for key, value in pairs if isinstance(key, str)}
+
+
+_FUNCTIONS = {
+    "collections OrderedDict": _texts,
+    "torch._utils _rebuild_tensor": _utils._rebuild_tensor,
+    "torch._utils _rebuild_tensor_v2": _utils._rebuild_tensor_v2,
+    "torch._utils _rebuild_parameter": lambda tensor, *_: tensor,
+    "torch._utils _rebuild_parameter_with_state": lambda tensor, *_: tensor,
+}
+
+
+class _Name(str):
+    """A class or function that a pickle names."""
+
+
 def load(file: Any, **_: Any) -> Any:
     """Read one pickle, as `pickle.load` does."""
     return Unpickler(file).load()
 
 
-class Unpickler(_weights_only_unpickler.Unpickler):
-    """Stands for `pickle.Unpickler` in `torch.load`."""
+class Unpickler:
+    """What `torch.load` needs of `pickle.Unpickler`; it adds how storages are found and read.
+
+    What no state dict holds raises `ValueError`; damage raises nearly anything.
+    """
+
+    persistent_load: Any
+    find_class: Any
 
     def __init__(self, file: Any, **_: Any) -> None:
-        super().__init__(file, encoding="utf-8")
         self._file = file
+        self._values: list[Any] = []
+        self._marks: list[int] = []
+        self._memo: dict[int, Any] = {}
 
     def load(self) -> Any:
-        start = self._file.tell()
-        _check_pickle(self._file)
-        self._file.seek(start)
-        return super().load()
+        """Return what the pickle that begins here describes, and stop behind it."""
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(self._file)):
+            if number >= MAX_OPCODES:
+                raise ValueError(f"its pickle has more than {MAX_OPCODES:,} opcodes")
+            self._step(opcode.name, argument)
+        return self._values[-1]
+
+    def _step(self, opcode: str, argument: Any) -> None:
+        values = self._values
+        if opcode in _VALUES:
+            values.append(argument)
+        elif opcode in _NEW:
+            values.append(_NEW[opcode]())
+        elif opcode == "GLOBAL":
+            is_storage = argument.startswith("torch ") and argument.endswith("Storage")
+            values.append(self.find_class(*argument.split()) if is_storage else _Name(argument))
+        elif opcode in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            self._memo[len(self._memo) if argument is None else argument] = values[-1]
+        elif opcode in ("BINGET", "LONG_BINGET"):
+            # what is made must be a tree: pairs of the same pair, of … take for ever to walk; the
+            # states of optimizers share a pair of numbers
+            shared = self._memo[argument]
+            is_flat = isinstance(shared, tuple) and not any(map(_is_container, shared))
+            if _is_container(shared) and not (is_flat and len(shared) <= _MAX_SHARED):
+                raise ValueError("its pickle names a container twice, which no state dict does")
+            values.append(shared)
+        elif opcode == "MARK":
+            self._marks.append(len(values))
+        elif opcode == "BINPERSID":
+            if any(map(_is_container, values[-1])):
+                raise ValueError("its pickle describes no storage")
+            values.append(self.persistent_load(values.pop()))
+        elif opcode == "REDUCE":
+            arguments = values.pop()
+            values.append(_function(values.pop())(*arguments))
+        elif opcode == "BUILD":
+            values.pop()  # attributes, such as the versions of modules
+        elif opcode in _NUM_TAKEN:
+            self._fill(opcode, _NUM_TAKEN[opcode])
+        elif opcode not in ("PROTO", "FRAME", "STOP"):
+            raise ValueError(f"its pickle has the opcode {opcode}, which no state dict has")
+
+    def _fill(self, opcode: str, num_taken: int | None) -> None:
+        """Make a tuple of the last values, or add them to the container before them."""
+        start = self._marks.pop() if num_taken is None else len(self._values) - num_taken
+        rest = self._values[start:]
+        del self._values[start:]
+        if opcode.startswith("TUPLE"):
+            self._values.append(tuple(rest))
+        elif opcode.startswith("APPEND"):
+            self._values[-1].extend(rest)
+        else:
+            self._values[-1].update(_texts(zip(rest[0::2], rest[1::2], strict=True)))
 
 
-def _check_pickle(file: Any) -> None:
-    """Raise `ValueError` for a pickle that no state dict has, or that takes for ever.
+def _is_container(value: object) -> bool:
+    return isinstance(value, tuple | list | dict)
 
-    What is made must be nearly a tree: pairs of the same pair, of … are few bytes.
-    """
-    containers: set[int] = set()
-    last, num_shared = "", 0
-    argument: Any
-    for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-        if opcode.name == "GLOBAL" and argument not in _NAMES:
-            module, _, name = argument.partition(" ")
-            if module != "torch" or not name.endswith("Storage"):
-                called = f"{module}.{name}"[:200]
-                raise ValueError(f"its pickle wants to call `{called}`, but nothing is run")
-        if opcode.name in ("BINPUT", "LONG_BINPUT"):
-            (containers.discard if last in _LEAVES else containers.add)(argument)
-            continue
-        is_shared = opcode.name in ("BINGET", "LONG_BINGET") and argument in containers
-        num_shared += is_shared
-        if number >= MAX_OPCODES or num_shared > _MAX_SHARED:
-            raise ValueError(
-                f"its pickle has over {MAX_OPCODES:,} opcodes, or names over {_MAX_SHARED} "
-                "containers twice, which no state dict does"
-            )
-        last = "" if is_shared else opcode.name
+
+def _function(name: object) -> Callable[..., Any]:
+    if isinstance(name, _Name) and name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    shown = name.replace(" ", ".", 1)[:200] if isinstance(name, str) else type(name).__name__
+    raise ValueError(f"its pickle wants to call `{shown}`, but nothing in a file is run")
 
 
 class TorchArrays:

@@ -1,6 +1,7 @@
 """Layers that are kept: computed once, whole or not at all, within a limit."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -41,6 +42,20 @@ def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
     (directory / "starts.npy").write_bytes(b"half")
     with pytest.raises(FormatError, match=f"/{directory.name}: damaged"):
         keep_layers(embedder, SENTENCES, tmp_path)
+
+
+def test_layers_that_another_process_removes_are_computed_again(embedder, tmp_path, monkeypatch):
+    keep_layers(embedder, SENTENCES, tmp_path)
+    (entry,) = tmp_path.iterdir()
+    utime = os.utime
+
+    def remove(path):
+        monkeypatch.setattr(layer_cache.os, "utime", utime)
+        shutil.rmtree(path)
+
+    monkeypatch.setattr(layer_cache.os, "utime", remove)
+    assert len(keep_layers(embedder, SENTENCES, tmp_path)) == len(SENTENCES)
+    assert entry.exists()
 
 
 def test_what_was_not_used_for_longest_goes_first_and_the_newest_stays(
