@@ -160,7 +160,7 @@ class LoadedBiLM(ABC):
 
         ``float16`` halves the file, ``int8`` quarters it; call `round_to` first: a parameter that
         ``dtype`` cannot hold exactly is refused (`ValueError`), as is a ``directory`` that is not a
-        model's (`FileExistsError`).
+        model's (`FileExistsError`) or is a file (`NotADirectoryError`).
         """
         target = Path(os.path.expanduser(directory)).resolve()
         packed = pack(self.arrays(), dtype)
