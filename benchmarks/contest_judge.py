@@ -1,0 +1,277 @@
+"""Judge the arms of the contest: frozen features under one small head, and their predictions.
+
+    python benchmarks/contest_judge.py lstm-0.pt … --vocab vocab.txt --data DATA --held held.txt
+
+DATA has the folders that are named below. A head is a learned mixture of the layers, each
+normalized (Peters et al. 2018, equation 1), and one linear layer over it, trained alike for all.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from common import new_parser, print_result
+from contest_networks import Arm, Sentences
+from contest_train import new_arm
+from torch import Tensor, nn
+from torch.nn import functional
+
+from elmokit.bilm.scalar_mix import ScalarMix
+from elmokit.corpus.readers import read_sentences
+from elmokit.evaluation.pairs import read_pairs
+from elmokit.evaluation.regression import gain
+from elmokit.evaluation.tables import Table
+from elmokit.files.lines import numbered_lines
+from elmokit.metrics.task_scores import accuracy_of, count_labels, count_spans, f1_of
+from elmokit.probes.inputs import find_splits, read_pos_data
+from elmokit.tasks.formats.conll import TaggedSentence, read_columns
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.word_vocab import WordVocab
+from elmokit.vectors.vector_files import read_vectors_of
+
+Layers = Callable[[Sentences], list[Tensor]]
+"""Sentences -> (L, W, X) for each."""
+TOKENIZER = build_tokenizer("simple")
+BATCH, EPOCHS, WORDS_TOGETHER, HEAD_SEEDS = 64, 8, 256, 3
+EVERY = 3
+"""Of the training sentences of a task every third one is used."""
+
+
+def in_batches(layers: Layers, sentences: Sentences) -> list[Tensor]:
+    found = list[Any](sentences)
+    order = sorted(range(len(sentences)), key=lambda row: len(sentences[row]))
+    with torch.inference_mode():
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            for row, vectors in zip(rows, layers([sentences[row] for row in rows]), strict=True):
+                found[row] = vectors.half()
+    return found
+
+
+class Head(nn.Module):
+    """A mixture of L layers and a linear layer: (L, N, X) -> (N, labels)."""
+
+    def __init__(self, num_layers: int, width: int, num_labels: int) -> None:
+        super().__init__()
+        self.mix = ScalarMix(num_layers, layer_norm=True)
+        self.output = nn.Linear(width, num_labels)
+
+    def forward(self, layers: Tensor) -> Tensor:
+        return self.output(self.mix(layers.unsqueeze(1).float()).squeeze(0))
+
+
+def predicted(train: tuple[Tensor, list[str]], dev: Tensor, seed: int) -> list[str]:
+    """Train a head on words (L, N, X) and their labels; return the labels of other words."""
+    torch.manual_seed(seed)
+    vectors, labels = train
+    names = sorted(set(labels))
+    targets = torch.tensor([names.index(label) for label in labels])
+    head = Head(len(vectors), vectors.shape[2], len(names))
+    optimizer = torch.optim.AdamW(head.parameters(), lr=2e-3, weight_decay=0.01)
+    num_steps = EPOCHS * -(-len(labels) // WORDS_TOGETHER)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, num_steps)
+    for _ in range(EPOCHS):
+        for rows in torch.randperm(len(labels)).split(WORDS_TOGETHER):
+            loss = functional.cross_entropy(head(vectors[:, rows]), targets[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    with torch.inference_mode():
+        best = [head(part).argmax(dim=1) for part in dev.split(4096, dim=1)]
+    return [names[index] for index in torch.cat(best).tolist()]
+
+
+def tagging(
+    layers: Layers, train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence], score: Any
+) -> list[float]:
+    """Return the score of each seed of the head."""
+    vectors = [
+        torch.cat(layers([sentence.tokens for sentence in part]), dim=1) for part in (train, dev)
+    ]
+    labels = [tag for sentence in train for tag in sentence.tags]
+    scores = []
+    for seed in range(HEAD_SEEDS):
+        tags = iter(predicted((vectors[0], labels), vectors[1], seed))
+        guesses = [[next(tags) for _ in sentence.tokens] for sentence in dev]
+        scores.append(score(guesses, [sentence.tags for sentence in dev]))
+    return scores
+
+
+def words_in_context(layers: Layers, folder: Path) -> float:
+    """Return how often a threshold on the cosine tells whether a word has one sense, in percent."""
+    shares, threshold = [], 0.0
+    for name in ("dev.jsonl.gz", "train.jsonl.gz"):  # the larger set is for the score
+        sentences, places, labels = [], [], []
+        for _, line in list(numbered_lines(folder / name))[:2000]:
+            record = json.loads(line)
+            labels.append(record["label"])
+            for side in "12":
+                text, start = record[f"sentence{side}"], record[f"start{side}"]
+                end = record[f"end{side}"]
+                before, after = TOKENIZER.tokenize(text[:start]), TOKENIZER.tokenize(text[end:])
+                sentences.append([*before, text[start:end], *after])
+                places.append(len(before))
+        vectors = [
+            functional.layer_norm(part[:, place].float(), part.shape[2:]).mean(dim=0)
+            for part, place in zip(layers(sentences), places, strict=True)
+        ]
+        cosines = functional.cosine_similarity(
+            torch.stack(vectors[::2]), torch.stack(vectors[1::2]), dim=1
+        ).numpy()
+        is_same = np.array(labels)
+        if not shares:
+            threshold = max(
+                cosines, key=lambda least: float(((cosines >= least) == is_same).mean())
+            )
+        shares.append(float(((cosines >= threshold) == is_same).mean()))
+    return 100 * shares[1]
+
+
+def costs(arm: Arm, sentences: Sentences) -> list[dict[str, np.ndarray]]:
+    """Return the nats of each distinct sentence's words, in the order of the sentences."""
+    distinct = {
+        tuple(words): index for index, words in enumerate(dict.fromkeys(map(tuple, sentences)))
+    }
+    order = sorted(distinct, key=len)
+    found: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
+    with torch.inference_mode():
+        for start in range(0, len(order), BATCH):
+            rows = order[start : start + BATCH]
+            for words, nats in zip(rows, arm.nats(rows), strict=True):
+                found[words] = {
+                    way: part for way, part in nats._asdict().items() if part is not None
+                }
+    return [found[tuple(words)] for words in sentences]
+
+
+def minimal_pairs(arm: Arm, path: Path) -> dict[str, float]:
+    """Return how often the grammatical sentence is more probable, in percent, by direction."""
+    pairs = read_pairs(path)
+    good, bad = (
+        costs(arm, [TOKENIZER.tokenize(getattr(pair, side)) for pair in pairs])
+        for side in ("good", "bad")
+    )
+    ways: dict[str, tuple[str, ...]] = {way: (way,) for way in good[0]}
+    if len(ways) == 2:
+        ways["summed"] = ("forward", "backward")
+    sums = {
+        way: [
+            np.array([sum(float(row[part].sum()) for part in parts) for row in side])
+            for side in (good, bad)
+        ]
+        for way, parts in ways.items()
+    }
+    return {way: 100 * float((side[0] < side[1]).mean()) for way, side in sums.items()}
+
+
+def reading_times(arm: Arm, path: Path) -> dict[str, float]:
+    """Return the points of R² that surprisal adds to length, frequency and position."""
+    table = Table(path)
+    texts = [text.split() for text in table["sentence"]]
+    tokens = [[TOKENIZER.tokenize(word) for word in words] for words in texts]
+    found = costs(arm, [[token for word in words for token in word] for words in tokens])
+    if "forward" not in found[0]:
+        return {}
+    surprisals = [
+        np.add.reduceat(row["forward"], np.cumsum([0, *map(len, words)])[:-1])
+        for row, words in zip(found, tokens, strict=True)
+    ]
+    places = table.places("context_length", first=0)
+    own = np.array([row[place] for row, place in zip(surprisals, places, strict=True)])
+    before = np.array(
+        [row[max(place - 1, 0)] for row, place in zip(surprisals, places, strict=True)]
+    )
+    # without the number of tokens any model would seem to know where the commas are
+    columns = [table.numbers("length"), table.numbers("Subtlex_log10"), places]
+    for back in (0, 1):
+        parts = [row[max(place - back, 0)] for row, place in zip(tokens, places, strict=True)]
+        columns += [[len(part) for part in parts], [len("".join(part)) for part in parts]]
+    baseline = np.stack([np.asarray(column, dtype=float) for column in columns], axis=1)
+    groups = np.unique(table["sentence"], return_inverse=True)[1]
+    gains = {}
+    for name in ("self_paced_reading_time", "RTfirstpass"):
+        measure = table.numbers(name)
+        rows = ~np.isnan(np.column_stack([measure, baseline])).any(axis=1)
+        predictor = np.stack([own, before], axis=1)[rows]
+        gains[name] = gain(measure[rows], baseline[rows], predictor, groups[rows]).r2_points
+    return gains
+
+
+def perplexities(arm: Arm, path: Path) -> dict[str, float]:
+    """Return the perplexity of the first sentences of held-out text, in both directions."""
+    sentences = list(islice(read_sentences([path], TOKENIZER, normalization="NFC"), 500))
+    found = costs(arm, sentences)
+    return {
+        way: float(np.exp(np.concatenate([row[way] for row in found]).mean())) for way in found[0]
+    }
+
+
+def static_layers(path: Path, sentences: Sentences) -> list[Tensor]:
+    """Return the static vectors of a file as one layer."""
+    vectors = read_vectors_of(path, {word for sentence in sentences for word in sentence})
+    rows = torch.from_numpy(vectors.values).half()
+    return [rows[[vectors.id_of(word) for word in words]].unsqueeze(0) for words in sentences]
+
+
+def judge(layers: Layers, arm: Arm | None, data: Path, held: Path) -> dict[str, Any]:
+    pos = read_pos_data(data / "ud-en-ewt")
+    ner = [
+        list(read_columns(path)) for path in vars(find_splits(data / "ner-en-uner-ewt")).values()
+    ]
+    started = time.process_time()
+    layers([sentence.tokens for sentence in pos.dev])
+    num_words = sum(len(sentence.tokens) for sentence in pos.dev)
+    scores: dict[str, Any] = {"words_per_second": num_words / (time.process_time() - started)}
+    scores["pos"] = tagging(
+        layers, pos.train[::EVERY], pos.dev,
+        lambda *tags: float(accuracy_of(count_labels(*tags).rows.sum(axis=0))),
+    )  # fmt: skip
+    scores["ner"] = tagging(
+        layers, ner[0][::EVERY], ner[1],
+        lambda *tags: float(f1_of(count_spans(*tags).rows.sum(axis=0))),
+    )  # fmt: skip
+    scores["wic"] = words_in_context(layers, data / "wic-mcl-en")
+    if arm is not None:
+        with torch.inference_mode():
+            scores["pairs"] = minimal_pairs(arm, data / "pairs-en-zorro" / "pairs.jsonl.xz")
+            scores["reading"] = reading_times(arm, data / "reading-en-ucl" / "ucl.csv.xz")
+            if arm.predicts_words:
+                scores["perplexity"] = perplexities(arm, held)
+    return scores
+
+
+def main() -> None:
+    parser = new_parser(__doc__)
+    parser.add_argument("files", type=Path, nargs="+", help="arms, or static word vectors")
+    parser.add_argument("--vocab", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--held", type=Path, required=True, help="text that no arm has read")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    vocab = WordVocab.read(options.vocab)
+    results = {}
+    for path in options.files:
+        if path.suffix != ".pt":
+            layers = partial(static_layers, path)
+            results[path.stem] = judge(layers, None, options.data, options.held)
+        else:
+            stored = torch.load(path)
+            arm = new_arm(stored["arm"], vocab, stored["facts"]["seed"])
+            arm.load_state_dict(stored["weights"])
+            parameters = sum(weights.numel() for weights in arm.parameters())
+            facts = {**stored["facts"], "parameters": parameters}
+            results[path.stem] = facts | judge(
+                partial(in_batches, arm.layers), arm, options.data, options.held
+            )
+    print_result("contest", {"threads": 1, "every": EVERY}, results)
+
+
+if __name__ == "__main__":
+    main()
