@@ -39,6 +39,7 @@ Layers = Callable[[Sentences], list[Tensor]]
 """Sentences -> (L, W, X) for each."""
 TOKENIZER = build_tokenizer("simple")
 BATCH, EPOCHS, WORDS_TOGETHER, HEAD_SEEDS = 64, 8, 256, 3
+RATES = (0.002, 0.008)
 EVERY = 3
 """Of the training sentences of a task every third one is used."""
 
@@ -66,14 +67,15 @@ class Head(nn.Module):
         return self.output(self.mix(layers.unsqueeze(1).float()).squeeze(0))
 
 
-def predicted(train: tuple[Tensor, list[str]], dev: Tensor, seed: int) -> list[str]:
+def predicted(
+    vectors: Tensor, labels: Sequence[str], others: Tensor, seed: int, rate: float
+) -> list[str]:
     """Train a head on words (L, N, X) and their labels; return the labels of other words."""
     torch.manual_seed(seed)
-    vectors, labels = train
     names = sorted(set(labels))
     targets = torch.tensor([names.index(label) for label in labels])
     head = Head(len(vectors), vectors.shape[2], len(names))
-    optimizer = torch.optim.AdamW(head.parameters(), lr=2e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=0.01)
     num_steps = EPOCHS * -(-len(labels) // WORDS_TOGETHER)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, num_steps)
     for _ in range(EPOCHS):
@@ -84,24 +86,37 @@ def predicted(train: tuple[Tensor, list[str]], dev: Tensor, seed: int) -> list[s
             optimizer.step()
             schedule.step()
     with torch.inference_mode():
-        best = [head(part).argmax(dim=1) for part in dev.split(4096, dim=1)]
+        best = [head(part).argmax(dim=1) for part in others.split(4096, dim=1)]
     return [names[index] for index in torch.cat(best).tolist()]
 
 
 def tagging(
     layers: Layers, train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence], score: Any
-) -> list[float]:
-    """Return the score of each seed of the head."""
-    vectors = [
+) -> dict[str, Any]:
+    """Return the scores of the head's seeds; the last tenth of the training set chose its rate."""
+    vectors, others = (
         torch.cat(layers([sentence.tokens for sentence in part]), dim=1) for part in (train, dev)
-    ]
+    )
     labels = [tag for sentence in train for tag in sentence.tags]
-    scores = []
-    for seed in range(HEAD_SEEDS):
-        tags = iter(predicted((vectors[0], labels), vectors[1], seed))
-        guesses = [[next(tags) for _ in sentence.tokens] for sentence in dev]
-        scores.append(score(guesses, [sentence.tags for sentence in dev]))
-    return scores
+    cut = sum(len(sentence.tokens) for sentence in train[: len(train) * 9 // 10])
+
+    def score_of(sentences: Sequence[TaggedSentence], tags: Sequence[str]) -> float:
+        remaining = iter(tags)
+        guesses = [[next(remaining) for _ in sentence.tokens] for sentence in sentences]
+        return score(guesses, [sentence.tags for sentence in sentences])
+
+    chosen = {
+        rate: score_of(
+            train[len(train) * 9 // 10 :],
+            predicted(vectors[:, :cut], labels[:cut], vectors[:, cut:], 0, rate),
+        )
+        for rate in RATES
+    }
+    rate = max(chosen, key=chosen.__getitem__)
+    scores = [
+        score_of(dev, predicted(vectors, labels, others, seed, rate)) for seed in range(HEAD_SEEDS)
+    ]
+    return {"mean": sum(scores) / HEAD_SEEDS, "scores": scores, "rate": rate, "held_out": chosen}
 
 
 def words_in_context(layers: Layers, folder: Path) -> float:
@@ -168,7 +183,10 @@ def minimal_pairs(arm: Arm, path: Path) -> dict[str, float]:
         ]
         for way, parts in ways.items()
     }
-    return {way: 100 * float((side[0] < side[1]).mean()) for way, side in sums.items()}
+    return {
+        way: 50 * float((np.sign(bad - good) + 1).mean())  # ties count as half
+        for way, (good, bad) in sums.items()
+    }
 
 
 def reading_times(arm: Arm, path: Path) -> dict[str, float]:
@@ -180,27 +198,28 @@ def reading_times(arm: Arm, path: Path) -> dict[str, float]:
     if "forward" not in found[0]:
         return {}
     surprisals = [
-        np.add.reduceat(row["forward"], np.cumsum([0, *map(len, words)])[:-1])
+        np.add.reduceat(row["forward"][:-1], np.cumsum([0, *map(len, words)])[:-1])
         for row, words in zip(found, tokens, strict=True)
     ]
     places = table.places("context_length", first=0)
-    own = np.array([row[place] for row, place in zip(surprisals, places, strict=True)])
-    before = np.array(
-        [row[max(place - 1, 0)] for row, place in zip(surprisals, places, strict=True)]
-    )
-    # without the number of tokens any model would seem to know where the commas are
-    columns = [table.numbers("length"), table.numbers("Subtlex_log10"), places]
+    rows = list(zip(surprisals, tokens, places, strict=True))
+    assert all(place > 0 for place in places)  # first words are not measured
+    own, before = (np.array([bits[place - back] for bits, _, place in rows]) for back in (0, 1))
+    # the number of tokens tells where commas are, the rank in the vocabulary how rare a word is
+    baseline = [table.numbers("length"), table.numbers("Subtlex_log10"), places]
     for back in (0, 1):
-        parts = [row[max(place - back, 0)] for row, place in zip(tokens, places, strict=True)]
-        columns += [[len(part) for part in parts], [len("".join(part)) for part in parts]]
-    baseline = np.stack([np.asarray(column, dtype=float) for column in columns], axis=1)
+        parts = [words[place - back] for _, words, place in rows]
+        ranks = arm.word_ids([part[0] for part in parts]).numpy()
+        baseline += [[len(part) for part in parts], [len("".join(part)) for part in parts]]
+        baseline.append(np.log(ranks))
+    columns = np.array(baseline, dtype=float).T
     groups = np.unique(table["sentence"], return_inverse=True)[1]
     gains = {}
     for name in ("self_paced_reading_time", "RTfirstpass"):
         measure = table.numbers(name)
-        rows = ~np.isnan(np.column_stack([measure, baseline])).any(axis=1)
-        predictor = np.stack([own, before], axis=1)[rows]
-        gains[name] = gain(measure[rows], baseline[rows], predictor, groups[rows]).r2_points
+        usable = ~np.isnan(np.column_stack([measure, columns])).any(axis=1)
+        predictor = np.stack([own, before], axis=1)[usable]
+        gains[name] = gain(measure[usable], columns[usable], predictor, groups[usable]).r2_points
     return gains
 
 
@@ -225,10 +244,12 @@ def judge(layers: Layers, arm: Arm | None, data: Path, held: Path) -> dict[str, 
     ner = [
         list(read_columns(path)) for path in vars(find_splits(data / "ner-en-uner-ewt")).values()
     ]
+    sentences = [sentence.tokens for sentence in pos.dev]
+    width = layers(sentences[:BATCH])[0].shape[2]  # the first call may warm up
     started = time.process_time()
-    layers([sentence.tokens for sentence in pos.dev])
-    num_words = sum(len(sentence.tokens) for sentence in pos.dev)
-    scores: dict[str, Any] = {"words_per_second": num_words / (time.process_time() - started)}
+    layers(sentences)
+    speed = sum(map(len, sentences)) / (time.process_time() - started)
+    scores: dict[str, Any] = {"words_per_second": speed, "width": width}
     scores["pos"] = tagging(
         layers, pos.train[::EVERY], pos.dev,
         lambda *tags: float(accuracy_of(count_labels(*tags).rows.sum(axis=0))),

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from elmokit.bilm.bilm import BiLM, BiLMState
 from elmokit.bilm.masking import reverse_sequences
-from elmokit.text.char_vocab import WORD_END
+from elmokit.text.char_vocab import SENTENCE_BEGIN, SENTENCE_END, WORD_END
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.softmax import training_nlls
 from elmokit.training.loop import derived_seed
@@ -20,6 +20,7 @@ from elmokit.weights.model_dir import PretrainedBiLM
 
 Sentences = Sequence[Sequence[str]]
 SEPARATOR, NUM_CHARACTERS = WORD_END + 1, 262
+LONGEST = 128  # words of a window; what stands further on has the place of the last
 GUESSED, SHOWN = 0.2, 0.1
 """Share of the words that the masked arm guesses, and of these, that it sees all the same."""
 
@@ -36,7 +37,7 @@ class Arm(nn.Module):
     """Trains on windows, and gives the words of sentences their layers (L, W, X) and `Nats`."""
 
     # windows begin with a new sentence, since nothing is carried from one to the next
-    rows, steps, restart_share = 80, 128, 1.0
+    rows, steps, restart_share = 40, LONGEST, 1.0
     rate = 0.004
     predicts_words = True  # the next and the one before, so that perplexities can be compared
 
@@ -57,20 +58,16 @@ class Arm(nn.Module):
     def nats(self, sentences: Sentences) -> list[Nats]:
         raise NotImplementedError
 
-    def char_ids(self, sentences: Sentences, end: str = "<S>") -> Tensor:
-        """Return (B, T, C) with both boundaries.
-
-        Windows have no ``</S>`` among the inputs of the forward model: an arm that reads only
-        these sees ``<S>`` after a sentence, as in training.
-        """
-        bounded = [["<S>", *words, end] for words in sentences]
+    def char_ids(self, sentences: Sentences, begin: str, *end: str) -> Tensor:
+        """Return (B, T, C) with boundaries as the arm's windows have them."""
+        bounded = [[begin, *words, *end] for words in sentences]
         return torch.from_numpy(self.characters.encode(bounded, boundaries=False))
 
-    def tokens(self, sentences: Sentences, end: str = "<S>") -> tuple[Tensor, Tensor]:
+    def tokens(self, sentences: Sentences, *end: str) -> tuple[Tensor, Tensor]:
         """Return token vectors (B, T, D) and lengths (B,)."""
-        ids = self.char_ids(sentences, end)
+        ids = self.char_ids(sentences, "<S>", *end)
         vectors = self.token_encoder(ids.flatten(0, 1)).unflatten(0, ids.shape[:2])
-        return vectors, torch.tensor([len(words) + 2 for words in sentences])
+        return vectors, torch.tensor([1 + len(words) + len(end) for words in sentences])
 
     def word_ids(self, words: Sequence[str]) -> Tensor:
         return torch.from_numpy(np.asarray(self.vocab.encode(list(words)), dtype=np.int64))
@@ -109,11 +106,11 @@ class LSTMs(Arm):
         return (forward + backward) / 2
 
     def layers(self, sentences: Sentences) -> list[Tensor]:
-        layers = BiLM.forward(self.bilm, self.char_ids(sentences, "</S>")).layers
+        layers = BiLM.forward(self.bilm, self.char_ids(sentences, "<S>", "</S>")).layers
         return [layers[:, row, 1 : len(words) + 1] for row, words in enumerate(sentences)]
 
     def nats(self, sentences: Sentences) -> list[Nats]:
-        top = BiLM.forward(self.bilm, self.char_ids(sentences, "</S>")).layers[-1]
+        top = BiLM.forward(self.bilm, self.char_ids(sentences, "<S>", "</S>")).layers[-1]
         return self.two_ways(*top.split(self.dim, dim=2), sentences)
 
 
@@ -147,27 +144,41 @@ class Transformer(nn.Module):
     def __init__(self, dim: int, *, depth: int, is_causal: bool, width: int = 256) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(dim, width), nn.Linear(width, dim)
-        self.position_embedding = nn.Parameter(0.02 * torch.randn(1024, width))
+        self.position_embedding = nn.Parameter(0.02 * torch.randn(LONGEST, width))
         self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
         self.norm, self.is_causal = nn.LayerNorm(width), is_causal
         for name, weight in self.blocks.named_parameters():
             if name.endswith(("mixed.weight", "outer.weight")):  # all begin no larger than one
                 nn.init.normal_(weight, std=0.02 / (2 * depth) ** 0.5)
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Return what the softmax reads and the layers; padding, which is last, is not seen."""
+    def forward(self, x: Tensor, sentences: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return what the softmax reads, and the layers.
+
+        ``sentences`` (B, T) numbers them; no position sees those of other numbers.
+        """
         places = torch.arange(x.shape[1])
-        is_hidden = (places > places[:, None]) & self.is_causal
-        if lengths is not None:
-            is_hidden = is_hidden | (places >= lengths[:, None])[:, None, None]
-        mask = torch.zeros(is_hidden.shape).masked_fill(is_hidden, -1e9)
-        x = self.first(x) + self.position_embedding[: x.shape[1]]
+        is_seen = sentences[:, :, None] == sentences[:, None]
+        begins = torch.argmax(is_seen.int(), dim=2)  # (B, T): where each position's sentence begins
+        if self.is_causal:
+            is_seen = is_seen & (places <= places[:, None])
+        mask = torch.zeros(is_seen.shape).masked_fill(~is_seen, -1e9).unsqueeze(1)
+        x = self.first(x) + self.position_embedding[(places - begins).clamp(max=LONGEST - 1)]
         outputs = [x]
         for block in self.blocks:
             x = block(x, mask)
             outputs.append(x)
         outputs[-1] = self.norm(x)
         return self.last(outputs[-1]), outputs
+
+
+def in_window(inputs: Tensor) -> Tensor:
+    """Number the sentences of windows (B, T), whose rows begin with a sentence."""
+    return (inputs == inputs[:, :1]).cumsum(dim=1)
+
+
+def in_padded(lengths: Tensor, num_steps: int) -> Tensor:
+    """Number one padded sentence a row, (B, T): its positions 1, padding 0."""
+    return (torch.arange(num_steps) < lengths[:, None]).long()
 
 
 class CausalTransformers(Arm):
@@ -183,7 +194,7 @@ class CausalTransformers(Arm):
         tokens = encode_tokens(self.token_encoder, batch.token_ids)
         inputs = (batch.forward_inputs, batch.backward_inputs)
         hidden = [
-            stack(functional.embedding(ids, tokens))[0].flatten(0, 1)
+            stack(functional.embedding(ids, tokens), in_window(ids))[0].flatten(0, 1)
             for stack, ids in zip(self.stacks, inputs, strict=True)
         ]
         targets = [batch.forward_targets.flatten(), batch.backward_targets.flatten()]
@@ -191,8 +202,9 @@ class CausalTransformers(Arm):
 
     def _read(self, sentences: Sentences) -> tuple[Tensor, Tensor, Tensor]:
         tokens, lengths = self.tokens(sentences, "</S>")
-        ahead, layers = self.stacks[0](tokens)
-        back, others = self.stacks[1](reverse_sequences(tokens, lengths))
+        numbers = in_padded(lengths, tokens.shape[1])
+        ahead, layers = self.stacks[0](tokens, numbers)
+        back, others = self.stacks[1](reverse_sequences(tokens, lengths), numbers)
         others = [reverse_sequences(layer, lengths) for layer in others]
         joined = torch.cat((torch.stack(layers), torch.stack(others)), dim=3)
         return ahead, reverse_sequences(back, lengths), joined
@@ -220,14 +232,17 @@ class MaskedTransformer(Arm):
         tokens = encode_tokens(self.token_encoder, batch.token_ids)
         x = functional.embedding(batch.forward_inputs, tokens)
         is_guessed = torch.rand(x.shape[:2], generator=draw) < GUESSED
-        is_guessed[:, 0] = False  # what is guessed is the target of the position before
+        numbers = in_window(batch.forward_inputs)
+        is_guessed &= batch.forward_inputs != batch.forward_inputs[:, :1]  # the boundaries
         is_masked = is_guessed & (torch.rand(x.shape[:2], generator=draw) >= SHOWN)
         x = torch.where(is_masked.unsqueeze(2), self.mask_embedding.to(x.dtype), x)
+        # what is guessed is the target of the position before
         targets = batch.forward_targets[:, :-1][is_guessed[:, 1:]]
-        return self.sampled([self.stack(x)[0][is_guessed]], [targets], step)
+        return self.sampled([self.stack(x, numbers)[0][is_guessed]], [targets], step)
 
     def layers(self, sentences: Sentences) -> list[Tensor]:
-        layers = torch.stack(self.stack(*self.tokens(sentences))[1])
+        tokens, lengths = self.tokens(sentences)
+        layers = torch.stack(self.stack(tokens, in_padded(lengths, tokens.shape[1]))[1])
         return [layers[:, row, 1 : len(words) + 1] for row, words in enumerate(sentences)]
 
     def nats(self, sentences: Sentences) -> list[Nats]:
@@ -236,7 +251,8 @@ class MaskedTransformer(Arm):
             rows = torch.arange(len(words))
             copies = self.tokens([words])[0].repeat(len(words), 1, 1)
             copies[rows, rows + 1] = self.mask_embedding
-            nats = self.softmax.nll(self.stack(copies)[0][rows, rows + 1], self.word_ids(words))
+            hidden = self.stack(copies, torch.ones(copies.shape[:2]))[0][rows, rows + 1]
+            nats = self.softmax.nll(hidden, self.word_ids(words))
             found.append(Nats(both_sides=nats.numpy()))
         return found
 
@@ -244,7 +260,8 @@ class MaskedTransformer(Arm):
 class CharacterLSTMs(Arm):
     """Two LSTMs over bytes; a word has their states at its ends (Akbik et al. 2018)."""
 
-    rows, steps = 128, 48
+    rows, steps = 32, 48
+    rate = 0.016
     predicts_words = False
 
     def __init__(self, model: PretrainedBiLM, seed: int) -> None:
@@ -260,29 +277,28 @@ class CharacterLSTMs(Arm):
         return [sentence[mask] for sentence, mask in zip(words, is_read, strict=True)]
 
     def loss(self, batch: WindowTensors, step: int) -> Tensor:
-        sequences = self._bytes(batch.token_ids[batch.forward_inputs])
+        ahead = batch.token_ids[batch.forward_inputs]
+        back = batch.token_ids[batch.backward_inputs].flip(2)  # the bytes, too
         losses = []
-        for index, stack in enumerate(self.stacks):
-            ordered = [sequence.flip(0) if index else sequence for sequence in sequences]
-            ids = pad_sequence(ordered, batch_first=True)
-            logits = self.softmaxes[index](stack(self.char_embedding(ids[:, :-1]))[0])
-            losses.append(
-                functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), ignore_index=0)
-            )
+        for stack, softmax, words in zip(self.stacks, self.softmaxes, (ahead, back), strict=True):
+            ids = pad_sequence(self._bytes(words), batch_first=True)
+            logits = softmax(stack(self.char_embedding(ids[:, :-1]))[0]).flatten(0, 1)
+            targets = ids[:, 1:].flatten()
+            losses.append(functional.cross_entropy(logits, targets, ignore_index=0))
         return torch.stack(losses).mean()
 
     def _states(self, sentences: Sentences) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Return each sentence's bytes (K,) and both directions' states after them (K, X)."""
-        sequences = self._bytes(self.char_ids(sentences))
+        # windows mark both ends with <S> for the forward network, with </S> for the other
+        ahead_ids = self._bytes(self.char_ids(sentences, "<S>", "<S>"))
+        back_ids = [ids.flip(0) for ids in self._bytes(self.char_ids(sentences, "</S>", "</S>"))]
         ahead, back = (
-            stack(self.char_embedding(pad_sequence(ordered, batch_first=True)))[0]
-            for stack, ordered in zip(
-                self.stacks, (sequences, [ids.flip(0) for ids in sequences]), strict=True
-            )
+            stack(self.char_embedding(pad_sequence(sequences, batch_first=True)))[0]
+            for stack, sequences in zip(self.stacks, (ahead_ids, back_ids), strict=True)
         )
         return [
             (ids, ahead[row, : len(ids)], back[row, : len(ids)].flip(0))
-            for row, ids in enumerate(sequences)
+            for row, ids in enumerate(ahead_ids)
         ]
 
     def layers(self, sentences: Sentences) -> list[Tensor]:
@@ -298,8 +314,9 @@ class CharacterLSTMs(Arm):
             is_end = (ids == SEPARATOR).long()
             word = is_end.cumsum(0) - is_end
             sums = []
+            back_ids = torch.where(ids == SENTENCE_BEGIN + 1, SENTENCE_END + 1, ids)
             for way, states, targets, words in (
-                (0, ahead[:-1], ids[1:], word[1:]), (1, back[1:], ids[:-1], word[:-1]),
+                (0, ahead[:-1], ids[1:], word[1:]), (1, back[1:], back_ids[:-1], word[:-1]),
             ):  # fmt: skip
                 costs = functional.cross_entropy(
                     self.softmaxes[way](states), targets, reduction="none"

@@ -43,8 +43,11 @@ def minilm_layers(name: str) -> Layers:
         found = []
         for row, words in enumerate(sentences):
             numbers = given.word_ids(row)
-            firsts = [numbers.index(k) if k in numbers else 0 for k in range(len(words))]
-            found.append(hidden[:, row, firsts])
+            vectors = torch.zeros(len(hidden), len(words), hidden.shape[3])
+            for place, number in reversed(list(enumerate(numbers))):
+                if number is not None:
+                    vectors[:, number] = hidden[:, row, place]
+            found.append(vectors)
         return found
 
     return layers
@@ -61,7 +64,7 @@ def wordllama_layers(name: str) -> Layers:
     rows = load_file(next(folder.glob("weights/*.safetensors")))["embedding.weight"].float()
 
     def vector(word: str) -> Tensor:
-        pieces = tokenizer.encode(word, add_special_tokens=False).ids
+        pieces = tokenizer.encode(word, add_special_tokens=False).ids  # as after a space
         return rows[pieces].mean(dim=0) if pieces else torch.zeros(rows.shape[1])
 
     return lambda sentences: [

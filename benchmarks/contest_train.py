@@ -1,6 +1,6 @@
 """Pre-train one arm of the contest for so many minutes of one processor core.
 
-    python benchmarks/contest_train.py lstm RUN/shards --vocab vocab.txt --minutes 20 -o lstm-0.pt
+    python benchmarks/contest_train.py lstm RUN/shards --vocab vocab.txt --minutes 15 -o lstm-0.pt
 
 RUN is what `elmokit pretrain` leaves. The rate is constant for the first half of the time and then
 falls to zero. Time is that of the processor, all included.
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("arm", choices=ARMS)
     parser.add_argument("shards", type=Path)
     parser.add_argument("--vocab", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--rate", type=float)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
