@@ -53,7 +53,6 @@ def train(
     budget: Budget,
     schedule: ScheduleConfig,
     config: OptimizerConfig,
-    planned: Budget | None = None,
     until: float = 1.0,
     progress: Progress = Progress(),  # noqa: B008 (frozen)
     started: float | None = None,
@@ -62,10 +61,9 @@ def train(
 ) -> Iterator[StepReport[Carry]]:
     """Update until a share of the budget is spent or the batches end.
 
-    ``objective`` takes (batch, carry, step). ``planned`` is what the schedule spreads over
-    (default: ``budget``), ``until`` the share of the budget at which to stop, ``started`` the
-    `time.monotonic` at second 0 of the run. `FloatingPointError` if the loss is not finite; the
-    parameters then keep their values.
+    ``objective`` takes (batch, carry, step). ``until`` is the share of the budget at which to stop,
+    ``started`` the `time.monotonic` at second 0 of the run. `FloatingPointError` if the loss is not
+    finite; the parameters then keep their values.
     """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     started = time.monotonic() - progress.seconds if started is None else started
@@ -73,7 +71,7 @@ def train(
         batch = next(batches, None)
         if batch is None:
             return
-        rate = config.learning_rate * schedule.factor(planned.share(progress) if planned else share)
+        rate = config.learning_rate * schedule.factor(share)
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("rate_share", 1.0)
         optimizer.zero_grad(set_to_none=True)

@@ -1,6 +1,7 @@
 """Reading times: surprisals of typed words, and gains of a regression on held-out sentences."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from elmokit.errors import InputError
 from elmokit.evaluation import reading as times
 from elmokit.evaluation.regression import gain, groups_of
 from elmokit.evaluation.surprisal import typed_words
+from elmokit.text.spelling import SpellingModel
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.command_line import elmokit
@@ -91,6 +93,21 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     assert len(tidy) == 1 + 40 * 7
     assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
     assert "forward_entropy" in elmokit(*words).stdout
+
+
+@pytest.mark.e2e
+def test_letters_of_unknown_words_count_only_if_asked_for(model, tmp_path):
+    speller = toy_model(tokenizer=TokenizerConfig(name="simple"))
+    speller.spelling = SpellingModel.train(["walking", "walnut", "the"])
+    speller.save(tmp_path / "model")
+    path = table(model, tmp_path, whole=False)
+    text = re.sub(r"(i0\t2\t)\w+", r"\1walrus", path.read_text(encoding="utf-8"))
+    path.write_text(text, encoding="utf-8")
+    words = ["reading", tmp_path / "model", path, "--measure", "time", "--json"]
+    for more, is_spelled in ([], False), (["--unknown", "spelled"], True):
+        result = json.loads(elmokit(*words, *more).stdout)
+        assert result["unknown"] > 0
+        assert result["spelled"] is is_spelled
 
 
 @pytest.mark.e2e

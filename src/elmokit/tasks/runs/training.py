@@ -156,7 +156,7 @@ class TaskTraining:
         )
         reports = train(
             self._objective, iter(batches[len(state.losses) :]), self.optimizer, carry=None,
-            budget=self.budget, planned=self.budget, schedule=SCHEDULES[config.schedule],
+            budget=self.budget, schedule=SCHEDULES[config.schedule],
             config=OptimizerConfig(
                 learning_rate=config.learning_rate, clip_norm=config.clip_norm
             ),
