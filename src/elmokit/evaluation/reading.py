@@ -134,6 +134,11 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
     figures = {name: column[usable] for name, column in {**measures, **others, **base}.items()}
     figures |= {name: predictors[name] for name in FIGURES}
     header, rows = _tidy(own, figures)
+    if items is not None:
+        header, rows = (
+            ["item", *header],
+            [[item, *row] for item, row in zip(items, rows, strict=True)],
+        )
     return ReadingReport(
         words=int(usable.sum()), left_out=int((~usable).sum()), sentences=len(texts),
         held_out_by=group_name, num_groups=len(set(groups.tolist())),

@@ -92,6 +92,7 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     tidy = (tmp_path / "tidy.tsv").read_text(encoding="utf-8").splitlines()
     assert len(tidy) == 1 + 40 * 7
     assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
+    assert whole or [line.split("\t")[0] for line in tidy[::80]] == ["item", "i11", "i22", "i34"]
     assert "forward_entropy" in elmokit(*words).stdout
 
 
