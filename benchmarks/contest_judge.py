@@ -1,6 +1,7 @@
 """Judge the arms of the contest: frozen features under one small head, and their predictions.
 
     python benchmarks/contest_judge.py lstm-0.pt … --vocab vocab.txt --data DATA --held held.txt
+    python benchmarks/contest_judge.py en minilm wordllama spacy --vocab … --data … --held …
 
 DATA has the folders that are named below. A head is a learned mixture of the layers, each
 normalized (Peters et al. 2018, equation 1), and one linear layer over it, trained alike for all.
@@ -8,7 +9,7 @@ normalized (Peters et al. 2018, equation 1), and one linear layer over it, train
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from common import new_parser, print_result
 from contest_networks import Arm, Sentences
+from contest_shelf import SHELF, Layers, package_facts
 from contest_train import new_arm
 from torch import Tensor, nn
 from torch.nn import functional
@@ -35,8 +37,6 @@ from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.vector_files import read_vectors_of
 
-Layers = Callable[[Sentences], list[Tensor]]
-"""Sentences -> (L, W, X) for each."""
 TOKENIZER = build_tokenizer("simple")
 BATCH, EPOCHS, WORDS_TOGETHER, HEAD_SEEDS = 64, 8, 256, 3
 RATES = (0.002, 0.008)
@@ -270,7 +270,9 @@ def judge(layers: Layers, arm: Arm | None, data: Path, held: Path) -> dict[str, 
 
 def main() -> None:
     parser = new_parser(__doc__)
-    parser.add_argument("files", type=Path, nargs="+", help="arms, or static word vectors")
+    parser.add_argument(
+        "files", type=Path, nargs="+", help="arms, word vectors, names of the shelf"
+    )
     parser.add_argument("--vocab", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--held", type=Path, required=True, help="text that no arm has read")
@@ -279,19 +281,23 @@ def main() -> None:
     vocab = WordVocab.read(options.vocab)
     results = {}
     for path in options.files:
-        if path.suffix != ".pt":
-            layers = partial(static_layers, path)
-            results[path.stem] = judge(layers, None, options.data, options.held)
-        else:
+        arm, facts = None, {}
+        if path.suffix == ".pt":
             stored = torch.load(path)
             arm = new_arm(stored["arm"], vocab, stored["facts"]["seed"])
             arm.load_state_dict(stored["weights"])
             parameters = sum(weights.numel() for weights in arm.parameters())
-            facts = {**stored["facts"], "parameters": parameters}
-            results[path.stem] = facts | judge(
-                partial(in_batches, arm.layers), arm, options.data, options.held
-            )
-    print_result("contest", {"threads": 1, "every": EVERY}, results)
+            layers, facts = arm.layers, {**stored["facts"], "parameters": parameters}
+        elif str(path) in SHELF:
+            layers, facts = SHELF[str(path)](), {"package": package_facts(str(path))}
+        else:
+            layers = partial(static_layers, path)
+        if not isinstance(layers, partial):
+            layers = partial(in_batches, layers)
+        results[path.stem] = facts | judge(layers, arm, options.data, options.held)
+        if facts == {}:
+            del results[path.stem]["words_per_second"]  # of reading the file
+    print_result("contest", {"every": EVERY, "head_seeds": HEAD_SEEDS}, results)
 
 
 if __name__ == "__main__":

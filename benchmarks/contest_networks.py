@@ -111,7 +111,8 @@ class LSTMs(Arm):
 
     def nats(self, sentences: Sentences) -> list[Nats]:
         top = BiLM.forward(self.bilm, self.char_ids(sentences, "<S>", "</S>")).layers[-1]
-        return self.two_ways(*top.split(self.dim, dim=2), sentences)
+        ahead, back = top.split(self.dim, dim=2)
+        return self.two_ways(ahead, back, sentences)
 
 
 class Block(nn.Module):
