@@ -268,6 +268,22 @@ def judge(layers: Layers, arm: Arm | None, data: Path, held: Path) -> dict[str, 
     return scores
 
 
+def draw(results: dict[str, Any], target: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    titles = {"pos": "parts of speech, accuracy", "ner": "named entities, F1"}
+    for axes, (task, title) in zip(figure.subplots(1, 2), titles.items(), strict=True):
+        for name, scores in results.items():
+            point = scores.get("words_per_second"), scores[task]["mean"]
+            if point[0]:
+                axes.plot(*point, "o")
+                axes.annotate(name, point, xytext=(5, 3), textcoords="offset points", fontsize=8)
+        axes.set(xscale="log", xlabel="words/s, one thread", title=title)
+        axes.margins(x=0.2)
+    figure.savefig(target, dpi=110)
+
+
 def main() -> None:
     parser = new_parser(__doc__)
     parser.add_argument(
@@ -276,6 +292,7 @@ def main() -> None:
     parser.add_argument("--vocab", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--held", type=Path, required=True, help="text that no arm has read")
+    parser.add_argument("--plot", type=Path, help="PNG: scores over speed")
     options = parser.parse_args()
     torch.set_num_threads(1)
     vocab = WordVocab.read(options.vocab)
@@ -297,6 +314,8 @@ def main() -> None:
         results[path.stem] = facts | judge(layers, arm, options.data, options.held)
         if facts == {}:
             del results[path.stem]["words_per_second"]  # of reading the file
+    if options.plot is not None:
+        draw(results, options.plot)
     print_result("contest", {"every": EVERY, "head_seeds": HEAD_SEEDS}, results)
 
 
