@@ -103,5 +103,6 @@ def package_facts(name: str) -> dict[str, Any]:
         model = files("elmokit").joinpath("data/models/en")
         sizes = [len(file.read_bytes()) for file in model.iterdir()]
     else:
-        sizes = [Path(str(file.locate())).stat().st_size for file in package.files or []]
+        paths = [Path(str(file.locate())) for file in package.files or []]
+        sizes = [path.stat().st_size for path in paths if path.is_file()]
     return {"version": package.version, "bytes": sum(sizes)}

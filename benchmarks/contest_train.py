@@ -53,7 +53,7 @@ def train(
     )  # fmt: skip
     losses, started = [], time.process_time()
     for step, (window, _) in enumerate(stream):
-        share = (time.process_time() - started) / seconds
+        share = (time.process_time() - started) / seconds if seconds else 1.0
         if share >= 1:
             break
         for group in optimizer.param_groups:
@@ -72,6 +72,7 @@ def train(
     return {
         "updates": len(losses),
         "words": len(losses) * arm.rows * arm.steps,
+        "first_loss": losses[0][1] if losses else 0.0,
         "loss": sum(last) / max(len(last), 1),
     }
 
