@@ -280,7 +280,7 @@ def draw(results: dict[str, Any], target: Path) -> None:
                 axes.plot(*point, "o")
                 axes.annotate(name, point, xytext=(5, 3), textcoords="offset points", fontsize=8)
         axes.set(xscale="log", xlabel="words/s, one thread", title=title)
-        axes.margins(x=0.2)
+        axes.margins(x=0.35, y=0.1)
     figure.savefig(target, dpi=110)
 
 
