@@ -40,6 +40,7 @@ from elmokit.vectors.vector_files import read_vectors_of
 TOKENIZER = build_tokenizer("simple")
 BATCH, EPOCHS, WORDS_TOGETHER, HEAD_SEEDS = 64, 8, 256, 3
 RATES = (0.002, 0.008)
+WIC_PAIRS = 2000
 EVERY = 3
 """Of the training sentences of a task every third one is used."""
 
@@ -124,7 +125,7 @@ def words_in_context(layers: Layers, folder: Path) -> float:
     shares, threshold = [], 0.0
     for name in ("dev.jsonl.gz", "train.jsonl.gz"):  # the larger set is for the score
         sentences, places, labels = [], [], []
-        for _, line in list(numbered_lines(folder / name))[:2000]:
+        for _, line in list(numbered_lines(folder / name))[:WIC_PAIRS]:
             record = json.loads(line)
             labels.append(record["label"])
             for side in "12":
@@ -209,7 +210,8 @@ def reading_times(arm: Arm, path: Path) -> dict[str, float]:
     baseline = [table.numbers("length"), table.numbers("Subtlex_log10"), places]
     for back in (0, 1):
         parts = [words[place - back] for _, words, place in rows]
-        ranks = arm.word_ids([part[0] for part in parts]).numpy()
+        ids = arm.word_ids([part[0] for part in parts]).numpy()
+        ranks = np.where(ids == arm.vocab.unknown_id, len(arm.vocab), ids)
         baseline += [[len(part) for part in parts], [len("".join(part)) for part in parts]]
         baseline.append(np.log(ranks))
     columns = np.array(baseline, dtype=float).T
@@ -300,7 +302,7 @@ def main() -> None:
     for path in options.files:
         arm, facts = None, {}
         if path.suffix == ".pt":
-            stored = torch.load(path)
+            stored = torch.load(path, weights_only=True)
             arm = new_arm(stored["arm"], vocab, stored["facts"]["seed"])
             arm.load_state_dict(stored["weights"])
             parameters = sum(weights.numel() for weights in arm.parameters())

@@ -7,6 +7,8 @@ falls to zero. Time is that of the processor, all included.
 """
 
 import argparse
+import json
+import sys
 import time
 from pathlib import Path
 
@@ -67,14 +69,14 @@ def train(
         optimizer.step()
         losses.append((share, loss.item()))
         if step % 100 == 0:
-            print(f"{share:.1%} step {step} loss {loss.item():.3f}", flush=True)
-    last = [loss for share, loss in losses if share >= 0.9]
-    return {
-        "updates": len(losses),
-        "words": len(losses) * arm.rows * arm.steps,
-        "first_loss": losses[0][1] if losses else 0.0,
-        "loss": sum(last) / max(len(last), 1),
-    }
+            print(f"{share:.1%} step {step} loss {loss.item():.3f}", file=sys.stderr, flush=True)
+    facts: dict[str, float] = {
+        "updates": len(losses), "words": len(losses) * arm.rows * arm.steps,
+    }  # fmt: skip
+    if losses:
+        last = [loss for share, loss in losses if share >= 0.9] or [losses[-1][1]]
+        facts |= {"first_loss": losses[0][1], "loss": sum(last) / len(last)}
+    return facts
 
 
 def main() -> None:
@@ -95,7 +97,7 @@ def main() -> None:
         facts = train(arm, ShardSet.open(options.shards), vocab, options.minutes * 60, rate)
     facts |= {"minutes": options.minutes, "rate": rate, "seed": options.seed}
     torch.save({"arm": options.arm, "facts": facts, "weights": arm.state_dict()}, options.output)
-    print(facts)
+    print(json.dumps(facts))
 
 
 if __name__ == "__main__":

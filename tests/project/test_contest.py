@@ -66,4 +66,5 @@ def test_an_arm_learns_from_a_repeated_text(contest, tmp_path, name, monkeypatch
     vocab = WordVocab(["<S>", "</S>", "<UNK>", *words])
     arm = train.new_arm(name, vocab, seed=0)
     facts = train.train(arm, ShardSet.open(tmp_path / "shards"), vocab, seconds=3.0, rate=0.004)
+    assert facts["updates"] >= 3
     assert facts["loss"] < facts["first_loss"] - 0.1

@@ -208,8 +208,10 @@ def _frequencies(
     if options.frequency is not None:
         return table.numbers(options.frequency)
     assert model.word_vocab is not None
-    ids = model.word_vocab.encode([_plain(word) for word in table[options.word]])
-    return np.log10(ids + 1.0)
+    vocab = model.word_vocab
+    ids = vocab.encode([_plain(word) for word in table[options.word]])
+    # an unknown word is rarer than any known one, whatever the place of <UNK>
+    return np.log10(np.where(ids == vocab.unknown_id, len(vocab), ids) + 1.0)
 
 
 def _predictors(words: Observations, spill: int) -> Columns:
