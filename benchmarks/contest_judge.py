@@ -152,10 +152,7 @@ def words_in_context(layers: Layers, folder: Path) -> float:
 
 def costs(arm: Arm, sentences: Sentences) -> list[dict[str, np.ndarray]]:
     """Return the nats of each distinct sentence's words, in the order of the sentences."""
-    distinct = {
-        tuple(words): index for index, words in enumerate(dict.fromkeys(map(tuple, sentences)))
-    }
-    order = sorted(distinct, key=len)
+    order = sorted(dict.fromkeys(map(tuple, sentences)), key=len)
     found: dict[tuple[str, ...], dict[str, np.ndarray]] = {}
     with torch.inference_mode():
         for start in range(0, len(order), BATCH):

