@@ -1,6 +1,8 @@
 """The arms of the contest: they learn, see what they may see, and score the given words."""
 
+import itertools
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -59,12 +61,14 @@ def test_a_score_depends_on_what_its_direction_has_read(arm):
 @pytest.mark.parametrize("name", ARMS)
 def test_an_arm_learns_from_a_repeated_text(contest, tmp_path, name, monkeypatch):
     train, networks = contest
-    monkeypatch.setattr(networks.ARMS[name], "rows", 4)
+    monkeypatch.setattr(networks.ARMS[name], "rows", 24 if name == "lstm" else 4)
     sentences = random_sentences(200)
     write_shards(sentences, tmp_path / "shards", tokens_per_shard=5000)
     words = sorted({word for sentence in sentences for word in sentence})
     vocab = WordVocab(["<S>", "</S>", "<UNK>", *words])
     arm = train.new_arm(name, vocab, seed=0)
-    facts = train.train(arm, ShardSet.open(tmp_path / "shards"), vocab, seconds=3.0, rate=0.004)
-    assert facts["updates"] >= 3
-    assert facts["loss"] < facts["first_loss"] - 0.1
+    clock = itertools.count()  # an update a second, on any machine
+    monkeypatch.setattr(train, "time", SimpleNamespace(process_time=lambda: next(clock)))
+    facts = train.train(arm, ShardSet.open(tmp_path / "shards"), vocab, seconds=8.0, rate=0.004)
+    assert facts["updates"] == 7
+    assert facts["loss"] < facts["first_loss"] - 0.05
