@@ -20,7 +20,7 @@ from typing import Any, get_args
 import numpy as np
 
 from elmokit.config import known_part
-from elmokit.errors import FormatError, InputError, check_ranges, shown
+from elmokit.errors import FormatError, InputError, is_number, shown
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.sources import check_file, damage, text_sha256
@@ -87,8 +87,9 @@ class ShardEntry:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"shard-\d{5,12}\.bin", self.file):
             raise ValueError(f"`file` must be shard-NNNNN.bin in the directory, got {self.file!r}")
-        counts = ("num_bytes", "num_sentences", "num_words", "num_distinct_words")
-        check_ranges(self, **dict.fromkeys(counts, (0, 2**62)))
+        for name in ("num_bytes", "num_sentences", "num_words", "num_distinct_words"):
+            if not is_number(getattr(self, name), whole=True) or getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must be a count, got {shown(getattr(self, name))}")
 
     def check(self, path: Path) -> None:
         check_file(path, num_bytes=self.num_bytes, sha256=self.sha256, advice=MENDING)
