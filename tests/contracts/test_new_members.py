@@ -4,6 +4,7 @@ Commands, their help texts and checks ask the registry.
 """
 
 import json
+import logging
 import sys
 from importlib import import_module
 from types import ModuleType
@@ -74,12 +75,14 @@ def command(monkeypatch):
     monkeypatch.setitem(TASKS, "chunk", TASK)
     monkeypatch.setitem(TOKENIZERS, "lower", TOKENIZER)
     import_module("elmokit.cli")
+    handlers = list(logging.getLogger("elmokit").handlers)
     for name in modules_of_commands():
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("elmokit.cli")
     yield lambda *words: command_line.elmokit(*words).stdout
     for name in modules_of_commands():
         del sys.modules[name]
+    logging.getLogger("elmokit").handlers[:] = handlers
     registry._tokenizer.cache_clear()
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from elmokit.embed import word_checks
 from elmokit.embed.embedder import Embedder
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
@@ -15,6 +16,11 @@ GLUED = GLUED_TEXT.split()
 
 def messages(caplog):
     return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+
+@pytest.fixture(autouse=True)
+def told(caplog):
+    caplog.set_level("WARNING", logger=word_checks.__name__)  # a server in this process silences it
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -43,7 +44,8 @@ def run(steps, *, batch_tokens=10):
         async with batcher.running():
             return await steps(batcher)
 
-    return asyncio.run(all_of_it())
+    with ThreadPoolExecutor(1) as thread:  # a browser driver has a loop in the main thread
+        return thread.submit(asyncio.run, all_of_it()).result()
 
 
 def ask(batcher, computation, *texts, timeout_seconds=20.0):
