@@ -205,9 +205,9 @@ def run(options: argparse.Namespace) -> int:
             write_json(out / "rates.json", rates)
             print(way, rates[way], flush=True)
         words = {way: rate for way in options.ways if isinstance(rate := rates[way], float)}
-        best = max(words, key=words.__getitem__)
-        if words[best] < options.least:
-            print(f"{best} has {words[best]:,.0f} words/s: use the GPU for task runs instead")
+        best = max(words, key=words.__getitem__, default=None)
+        if best is None or words[best] < options.least:
+            print(f"{best} is too slow: use the GPU for task runs instead")
             return 3
         minutes = options.minutes - (time.monotonic() - begun) / 60 - options.reserve_minutes
         run_dir = work / "run"

@@ -96,7 +96,7 @@ class WordChecks:
             self._warn(
                 "cut", "words that are longer than the %d %s that the model reads are cut, such as "
                 "%r (%d of %d so far)", vocab.max_bytes, vocab.unit, cut[0][:60],
-                sum(map(words.__getitem__, cut)), sum(words.values()),
+                sum(map(words.__getitem__, cut)), self._num_words,
             )  # fmt: skip
 
     def _tell_unknown(self, unknown: dict[str, int]) -> None:

@@ -55,7 +55,9 @@ def write_jsonl(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -
 
 
 def _plain(value: Any) -> Any:
-    return list(map(asdict, value)) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(map(asdict, value))
+    return None if value != value else value  # NaN is no JSON
 
 
 def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:

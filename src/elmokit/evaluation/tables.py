@@ -55,6 +55,8 @@ class Table:
             try:
                 if text.strip() not in ("", "NA", "NaN", "nan"):
                     values[row] = float(text)
+                if np.isinf(values[row]):
+                    raise ValueError(text)
             except ValueError as error:
                 line = f"{self.path}, line {self.lines[row]}"
                 raise InputError(
@@ -65,9 +67,9 @@ class Table:
     def places(self, name: str, *, first: int) -> Int[np.ndarray, " N"]:
         """Return a column of places, counted from ``first``, counted from 0."""
         places = self.numbers(name) - first
-        if np.isnan(places).any():
-            line = self.lines[int(np.isnan(places).argmax())]
-            raise InputError(f"{self.path}, line {line}: `{name}` is missing.")
+        if (is_wrong := places % 1 != 0).any():  # also NaN
+            line = self.lines[int(is_wrong.argmax())]
+            raise InputError(f"{self.path}, line {line}: `{name}` must be a whole number.")
         return places.astype(np.int64)
 
 

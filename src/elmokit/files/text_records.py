@@ -34,7 +34,7 @@ ONE_RECORD_A_LINE = (
 )
 CHOOSE = (
     "Choose with --column NAME the one that holds the text (a number from 1 in a table without a "
-    "header; 0 reads whole lines of any file as text)."
+    "header; 0 reads whole lines of any text file)."
 )
 _MOST_ROWS, _ROWS_BYTES = 1024, 1 << 24
 """Rows of Parquet in memory, and bytes of them if all are about as long."""
@@ -83,11 +83,11 @@ class TextRecords:
         kind, delimiter = file_kind(self.path), _DELIMITERS.get(plain_suffix(self.path))
         if kind == "parquet":
             return self._parquet_records()
-        if kind == "jsonl":
-            return self._json_records(self._lines(max(MAX_LINE_BYTES, self.max_line_bytes)))
         lines = self._lines(self.max_line_bytes)
         if self._given == WHOLE_LINES:
             return self._text_records(lines)
+        if kind == "jsonl":
+            return self._json_records(self._lines(max(MAX_LINE_BYTES, self.max_line_bytes)))
         return self._table_records(lines, delimiter) if delimiter else self._prose_or_json(lines)
 
     def _lines(self, max_line_bytes: int) -> Iterator[tuple[int, bytes | None]]:

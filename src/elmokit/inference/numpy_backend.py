@@ -32,7 +32,7 @@ class NumPyNetwork(Network):
         self.max_positions = max(1, MAX_GATE_VALUES // (4 * config.lstm.cell_dim))
         self.reader = BlockReader
         if config.char_cnn is None:
-            self.encode_tokens = arrays["token_encoder.embedding.weight"].__getitem__
+            self.encode_tokens = arrays["token_encoder.embedding.weight"].copy().__getitem__
         else:
             self.encode_tokens = _TokenEncoder(config, arrays)
 
@@ -43,7 +43,7 @@ class _TokenEncoder:
     def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
         assert config.char_cnn is not None
         names = [name for name in arrays if name.startswith("token_encoder.")]
-        weights = {name.removeprefix("token_encoder."): arrays[name] for name in names}
+        weights = {name.removeprefix("token_encoder."): arrays[name].copy() for name in names}
         self._cnn, self._length = config.char_cnn, config.char_vocab.max_characters
         self._padding_id, self._weights = padding_id(config.lexicon), weights
         characters = weights["char_embedding.weight"]

@@ -49,6 +49,12 @@ def test_told_once_with_counts_and_an_example(tokenizer, texts, parts, caplog):
         assert part in message
 
 
+def test_cut_words_are_counted_among_all_that_were_read(embedder, caplog):
+    for text in ("I sat", f"by {LONG}"):
+        embedder.embed([text])
+    assert "(1 of 4 so far)" in messages(caplog)[0]
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

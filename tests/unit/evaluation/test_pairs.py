@@ -112,6 +112,8 @@ def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model
     assert len(rows) == 2 * 3
     assert "kind" in header.split("\t")
     elmokit(*arguments, "--by", "nothing", expect=2)
+    twice = elmokit(*arguments, "--compare", tmp_path / "model", "--compare", "en", expect=2)
+    assert "model' twice" in twice.stderr
 
 
 @pytest.mark.parametrize(

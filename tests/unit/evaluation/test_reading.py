@@ -115,6 +115,7 @@ def test_letters_of_unknown_words_count_only_if_asked_for(model, tmp_path):
 @pytest.mark.parametrize("edit", [
     lambda text: text.replace("item\t", "thing\t"), lambda text: text + "i99\t1\tword\tslow\n",
     lambda text: text.replace("\t1\t", "\t\t", 1), lambda text: text + "i99\t1\n",
+    lambda text: text.replace("\t1\t", "\t1.5\t", 1), lambda text: text + "i99\t1\tword\tinf\n",
 ])  # fmt: skip
 def test_a_wrong_table_is_refused(model, tmp_path, edit):
     model.save(tmp_path / "model")

@@ -9,8 +9,14 @@ import pytest
 
 from elmokit.embed.formats.registry import read_metadata
 from elmokit.errors import FormatError
-from elmokit.evaluation.surprisal import surprisal
-from elmokit.evaluation.surprisal_files import columns_of, write_surprisal, write_tsv
+from elmokit.evaluation.surprisal import surprisal, typed_of
+from elmokit.evaluation.surprisal_files import (
+    TYPED_COLUMNS,
+    columns_of,
+    write_jsonl,
+    write_surprisal,
+    write_tsv,
+)
 from elmokit.evaluation.text_scorer import TextScorer
 
 SENTENCES = [["the", '"', "강", "=1"], ["ship"]]
@@ -77,3 +83,10 @@ def test_json_lines(model, tmp_path):
     text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     read = [json.loads(line) for line in text.splitlines()]
     assert read == [json.loads(json.dumps(asdict(row))) for row in rows]
+
+
+def test_a_typed_word_without_tokens_has_no_entropy_in_json():
+    stream = io.StringIO()
+    write_jsonl(typed_of("\u200b", []), stream, TYPED_COLUMNS)
+    row = json.loads(stream.getvalue(), parse_constant=pytest.fail)
+    assert (row["num_tokens"], row["forward_entropy"]) == (0, None)

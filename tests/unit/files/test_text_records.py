@@ -30,7 +30,11 @@ def test_json_lines_under_another_name_are_read_if_their_field_is_named(tmp_path
     assert texts_of(path, AS_JSON, text_field="text") == TEXTS
     with pytest.raises(FormatError, match=r"a\.txt: .*--column"):
         texts_of(path, AS_JSON)
-    assert texts_of(path, AS_JSON, text_field="0") == AS_JSON.splitlines()
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".tsv", ".txt"])
+def test_column_0_reads_whole_lines_under_any_name(tmp_path, suffix):
+    assert texts_of(tmp_path / f"a{suffix}", AS_JSON, text_field="0") == AS_JSON.splitlines()
 
 
 @pytest.mark.parametrize("column", ["text", "2"])

@@ -16,6 +16,18 @@ from ...builders.embedding_models import (
 )
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_later_changes_of_a_model_have_no_effect(backend, words):
+    model = toy_model(words=words)
+    network = network_of(model)
+    ids = model.ids_of_words(["bank", "river"])
+    before = network.encode_tokens(ids).copy()
+    with torch.no_grad():
+        for weights in model.parameters():
+            weights *= 2
+    np.testing.assert_array_equal(network.encode_tokens(ids), before)
+
+
 def test_vectors_equal_the_plain_encoder_in_any_company(backend, monkeypatch):
     monkeypatch.setattr(kernel_backend, "WORDS_PER_CHUNK", 100)
     monkeypatch.setattr(numpy_backend, "MAX_RESPONSES", 12_000)  # of 8 filters: some 100 words

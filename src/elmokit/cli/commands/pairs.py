@@ -69,8 +69,8 @@ def pairs(
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
     names = [model, *(compare or [])]
-    if len(set(names)) < len(names):
-        raise InputError(f"--compare names {names[-1]!r} twice.")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"MODEL and --compare name {twice[0]!r} twice.")
     scores: dict[str, PairScores] = {}
     metadata: dict[str, Any] = {}
     for name in names:
