@@ -201,6 +201,7 @@ class _Session:
                 log.warning("%s: %s", self.current, error)
                 write_divergence(run_dir, str(error))
                 self.outcomes[run.id] = f"diverged: {error}"
+                self._write()
                 return
             write_result(run, self.options.output, result)
             self.outcomes[run.id] = result

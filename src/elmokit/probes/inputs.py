@@ -208,7 +208,9 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
     if not tests:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
-        raise InputError(f"{data}: choose one of the test sets {', '.join(tests)} with --test.")
+        raise InputError(
+            f"{data} has the test sets {', '.join(tests)}: choose one with --test, or leave one."
+        )
     return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
 
 

@@ -229,6 +229,8 @@ def nearest_occurrences(
         best.setdefault(Occurrence(tuple(tokens), int(cosines.argmax())), float(cosines.max()))
         # a stable sort: of equally near words the first is kept
         best = dict(sorted(best.items(), key=itemgetter(1), reverse=True)[:num_neighbors])
+    if not best:
+        raise InputError("The text has no sentence but that of the word.")
     return Neighborhood(query, tuple(best), tuple(best.values()))
 
 

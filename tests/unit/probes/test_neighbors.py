@@ -98,6 +98,8 @@ def test_a_query_is_never_its_own_neighbor(repeated):
     assert [list(one.tokens) for one in near.neighbors] == others
     (near,) = neighbors.find_neighbors(WordEmbedder(), [repeated, *others], "money", query=query)
     assert [list(one.tokens) for one in near.neighbors] == others[:1]
+    with pytest.raises(InputError, match="no sentence but that of the word"):
+        neighbors.nearest_occurrences(WordEmbedder(), query, [repeated])
 
 
 @pytest.mark.parametrize("word", [["bank"], ["tree"], ["가"]])
