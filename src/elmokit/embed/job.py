@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.embed.formats.registry import read_metadata, write_embeddings
+from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.embed.options import EmbedOptions
@@ -107,13 +107,10 @@ def embed_lines(
                 "num_words": done.words,
             }  # fmt: skip
             with atomic_file(path) as temp_path:
-                write_embeddings(
-                    temp_path,
-                    parts.blocks(text.count),
-                    output_format=output_format,
-                    metadata=made,
+                output_format.module.write(
+                    temp_path, parts.blocks(text.count), made,
                     num_bytes=sum(part.stat().st_size for part in parts.paths()),
-                )
+                )  # fmt: skip
             # said before the parts go: a kill among them must not look like a job half done
             job.begin(finished=True)
         job.forget()
