@@ -45,7 +45,6 @@ def test_a_stored_model_on_a_file_that_has_bad_lines(model, tmp_path):
     assert report["forward"] == pytest.approx(expected.forward, rel=2e-6)
     assert report["backward"] == pytest.approx(expected.backward, rel=2e-6)
     assert report["skipped"] == {"blank": 1 + SENTENCES.count([]), "nul": 1}
-    assert report["sentences"] == expected.sentences
 
 
 def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
@@ -78,5 +77,4 @@ def test_figures_by_hand():
     assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, len(VOCAB))
     assert (report.state, report.precision) == ("reset", "fp32")
     assert report.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
-    hopeless = PerplexityCounter(**{**sums, "forward_nats": 20 * 800.0})
-    assert hopeless.report(scorer).forward == math.inf
+    assert PerplexityCounter(**{**sums, "forward_nats": 16e3}).report(scorer).forward == math.inf

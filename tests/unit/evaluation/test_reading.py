@@ -31,8 +31,7 @@ def test_rows_of_a_table_are_looked_up_whatever_their_punctuation_or_named(model
     assert [word.word for word in words] == ["boat,", "ship"]
     columns = times.model_columns("forward", typed, places, spill=2)
     own, mean = [word.forward for word in words], np.mean([word.forward for word in words])
-    assert columns[0].tolist() == [own[0], typed[0][0].forward, mean]
-    assert columns[1].tolist() == [own[1], typed[1][0].forward, mean]
+    assert columns.T.tolist() == [own, [typed[0][0].forward, typed[1][0].forward], [mean] * 2]
     for place, text in (((0, 1), "bank"), ((0, 9), "boat"), ((0, -1), "bank")):
         with pytest.raises(InputError, match=rf"'{text}' as word {place[1]}.*--position"):
             times.observe(typed, [place], [text])
