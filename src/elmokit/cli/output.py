@@ -108,23 +108,11 @@ def is_user_error(error: BaseException) -> bool:
     return isinstance(error, ElmokitError) and no_room(error) is None
 
 
-@contextmanager
-def exit_on_user_error() -> Iterator[None]:
-    """In a script: print an error that its user can fix, and exit with code 2."""
-    try:
-        yield
-    except Exception as error:
-        if not is_user_error(error):
-            raise
-        print_error(error, program=Path(sys.argv[0]).name)
-        raise SystemExit(2) from error
-
-
-def print_error(error: BaseException, *, debug: bool = False, program: str = "elmokit") -> None:
+def print_error(error: BaseException, *, debug: bool = False) -> None:
     """Write the message and notes of `error` to stderr; with `debug`, also the traceback."""
     if debug:
         sys.stderr.write("".join(traceback.format_exception(error)))
-    lines = [f"{program}: {_message(error)}", *getattr(error, "__notes__", [])]
+    lines = [f"elmokit: {_message(error)}", *getattr(error, "__notes__", [])]
     if not debug and not is_user_error(error) and not isinstance(error, KeyboardInterrupt):
         lines.append("(--debug shows the traceback)")
     sys.stderr.write("\n".join(lines) + "\n")

@@ -15,8 +15,8 @@ from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     EmbeddedSentence,
     StatePolicy,
-    VectorStream,
     check_state_policy,
+    stream_vectors,
 )
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError, needs_torch
@@ -262,10 +262,10 @@ class Embedder:
         if batch_tokens < 1:
             raise InputError(f"`batch_tokens` must be at least 1, got {batch_tokens}.")
         words = self._tokenized(sentences)
-        stream = VectorStream(self._bilm.engine, self._encode, which, batch_tokens)
-        if policy == "carry":
-            return stream.carried(words, initial_state)
-        return stream.separate(words, self._warm_state if policy == "warm" else None)
+        return stream_vectors(
+            words, self._bilm.engine, self._encode, layers=which, batch_tokens=batch_tokens,
+            start=self._warm_state if policy == "warm" else initial_state, carry=policy == "carry",
+        )  # fmt: skip
 
     def metadata(
         self, *, layers: Layers | np.integer | str = "all", state: StatePolicy | str = "reset"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from elmokit.embed.formats.registry import read_metadata, write_embeddings
+from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.numbered_lines import NumberedLines
 from elmokit.embed.options import EmbedOptions
@@ -95,48 +95,40 @@ def embed_lines(
         started = time.monotonic()
         is_finished = not job.record or job.record.get("finished")
         if options.resume and path.exists() and is_finished:
-            done = _check_finished(path, text, metadata)
+            resumed_words, new_words = _check_finished(path, text, metadata), 0
+            resumed = text.count
             logger.info("%s is already complete", path)
         else:
             job.begin()
             on_progress = on_progress or (lambda *_: None)
-            done = _embed_rest(embedder, text, parts, on_progress)
+            lines = iter(text)
+            resumed, resumed_words = _check_parts(parts, lines)
+            new_words = _embed(embedder, text, lines, parts, on_progress)
             on_progress(text.num_bytes, None, f"writing {path.name}")
             made = metadata | {
-                "text_sha256": text.sha256(), "num_sentences": done.sentences,
-                "num_words": done.words,
+                "text_sha256": text.sha256(), "num_sentences": text.count,
+                "num_words": resumed_words + new_words,
             }  # fmt: skip
             with atomic_file(path) as temp_path:
-                write_embeddings(
-                    temp_path,
-                    parts.blocks(text.count),
-                    output_format=output_format,
-                    metadata=made,
+                output_format.module.write(
+                    temp_path, parts.blocks(text.count), made,
                     num_bytes=sum(part.stat().st_size for part in parts.paths()),
-                )
+                )  # fmt: skip
             # said before the parts go: a kill among them must not look like a job half done
             job.begin(finished=True)
         job.forget()
     seconds = max(time.monotonic() - started, 1e-9)
     return EmbedReport(
-        output=path, sentences=done.sentences, words=done.words,
-        resumed_sentences=done.resumed_sentences, seconds=seconds,
-        words_per_second=done.new_words / seconds,
+        output=path, sentences=text.count, words=resumed_words + new_words,
+        resumed_sentences=resumed, seconds=seconds, words_per_second=new_words / seconds,
         metadata=metadata | {"text_sha256": text.sha256()},
     )  # fmt: skip
 
 
-class _Done(NamedTuple):
-    sentences: int
-    words: int
-    resumed_sentences: int
-    new_words: int
-
-
-def _check_finished(path: Path, text: NumberedLines, metadata: dict[str, Any]) -> _Done:
-    """Read a complete output, after checking that it is of this job and this text."""
+def _check_finished(path: Path, text: NumberedLines, metadata: dict[str, Any]) -> int:
+    """Check that a complete output is of this job and this text; return its number of words."""
     stored = read_metadata(path)
-    sentences, words = stored.pop("num_sentences", 0), stored.pop("num_words", 0)
+    sentences, num_words = stored.pop("num_sentences", 0), stored.pop("num_words", 0)
     text_hash = stored.pop("text_sha256", None)
     advice = "Repeat the original command, or start over with --overwrite."
     Identity(metadata).refuse_changes({"config": stored}, path, advice)
@@ -147,15 +139,12 @@ def _check_finished(path: Path, text: NumberedLines, metadata: dict[str, Any]) -
             f"{path} was made from another text: it has {sentences:,} lines, and this one "
             f"{text.count:,}. {advice}"
         )
-    return _Done(sentences, words, sentences, 0)
+    return num_words
 
 
-def _embed_rest(
-    embedder: Any, text: NumberedLines, parts: PartStore, on_progress: OnProgress
-) -> _Done:
-    """Embed the lines that are not in the parts, after comparing those that are."""
+def _check_parts(parts: PartStore, lines: Iterator[tuple[int, str]]) -> tuple[int, int]:
+    """Compare the text with the parts; return how many sentences and words they hold."""
     parts.drop_after_gap()
-    lines = iter(text)
     resumed = resumed_words = 0
     for index, stored, num_words in parts.texts():
         line = next(lines, None)
@@ -167,11 +156,7 @@ def _embed_rest(
             )
         resumed += 1
         resumed_words += num_words
-    new_words = _embed(embedder, text, lines, parts, on_progress)
-    if not text.count and not text.num_bytes:
-        names = ", ".join(map(str, text.files))
-        raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
-    return _Done(text.count, resumed_words + new_words, resumed, new_words)
+    return resumed, resumed_words
 
 
 def _embed(
@@ -216,4 +201,7 @@ def _embed(
                 parts.add(first, rows[: last[0]], last[1])
             raise
         parts.add(first, rows, last[1])
+    if not text.count and not text.num_bytes:
+        names = ", ".join(map(str, text.files))
+        raise FormatError(f"{names}: no line to embed. Give files with one sentence per line.")
     return num_words

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.registry import find_format, write_embeddings
+from elmokit.embed.formats.registry import find_format
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.job import PART_BYTES, PART_SENTENCES
 from elmokit.embed.vector_sequence import VectorSequence, open_vectors
@@ -61,13 +61,10 @@ def merge_shards(
         check_target(target, inputs=paths, overwrite=overwrite)
         alike = [shard.path for shard in shards if shard.path.suffix == target.suffix]
         with atomic_file(target) as temp_path:
-            write_embeddings(
-                temp_path,
-                _blocks(shards),
-                output_format=output_format,
-                metadata=metadata,
+            output_format.module.write(
+                temp_path, _blocks(shards), metadata,
                 num_bytes=sum(path.stat().st_size for path in alike),
-            )
+            )  # fmt: skip
     return MergeReport(
         output=target, shards=len(shards), sentences=metadata["num_sentences"],
         words=metadata["num_words"], metadata=metadata,

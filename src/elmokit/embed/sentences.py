@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, VectorStream
+from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, stream_vectors
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.results import Layers, check_layers
 from elmokit.metrics.lexical_change import unit
@@ -87,9 +87,10 @@ class SifStatistics:
         words = words[:MAX_VOCABULARY]
         bilm, which = embedder._bilm, check_layers(layers, embedder.num_layers)
         # not `Embedder.stream`, whose checks are of the words of users
-        stream = VectorStream(bilm.engine, bilm.encode, which, DEFAULT_BATCH_TOKENS).separate(
-            ([word] for word in words), None
-        )
+        stream = stream_vectors(
+            ([word] for word in words), bilm.engine, bilm.encode, layers=which,
+            batch_tokens=DEFAULT_BATCH_TOKENS,
+        )  # fmt: skip
         vectors = np.concatenate([sentence.vectors for sentence in stream], axis=-2)
         return cls.measure(words, probabilities, vectors)
 

@@ -5,11 +5,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
-from elmokit.corpus.readers import ReadReport, read_sentences
 from elmokit.errors import InputError
 from elmokit.evaluation.text_scorer import (
     BATCH_SENTENCES,
@@ -20,7 +18,6 @@ from elmokit.evaluation.text_scorer import (
 )
 from elmokit.inference.results import StartState
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
-from elmokit.text.tokenizers.protocol import Tokenizer
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 
 log = logging.getLogger(__name__)
@@ -104,10 +101,8 @@ class PerplexityCounter:
             self.text_bytes += int(num_bytes[words].sum())
             self.unknown_bytes += int(num_bytes[words[scored.is_unknown[words]]].sum())
 
-    def report(
-        self, *, vocabulary: int, state: str, precision: str = "fp32", is_spelled: bool = False
-    ) -> PerplexityReport:
-        """Return the figures."""
+    def report(self, scorer: TextScorer) -> PerplexityReport:
+        """Return the figures of what ``scorer`` scored."""
         if self.tokens == 0:
             raise InputError(
                 "There is no text to score: no sentence with at least one word was found."
@@ -116,6 +111,7 @@ class PerplexityCounter:
         mean = (forward + backward) / 2
         bits = (mean * self.tokens + self.spelling_nats) / math.log(2)
         num_bytes = self.text_bytes + self.tokens
+        is_spelled = scorer.spelling is not None
         unspelled = 0 if is_spelled else 8 * self.unknown_bytes
         return PerplexityReport(
             forward=_exp(forward), backward=_exp(backward), mean=_exp(mean),
@@ -126,7 +122,8 @@ class PerplexityCounter:
             oov_rate=self.unknown_words / max(1, self.tokens - self.sentences),
             bits_per_byte=bits / num_bytes,
             bits_per_byte_spelled=(bits + unspelled) / num_bytes,
-            vocabulary=vocabulary, state=state, precision=precision, is_spelled=is_spelled,
+            vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision,
+            is_spelled=is_spelled,
         )  # fmt: skip
 
 
@@ -171,23 +168,6 @@ def perplexity(
     return perplexity_of_words(scorer, words, on_sentences)
 
 
-def perplexity_of_files(
-    scorer: TextScorer,
-    tokenizer: Tokenizer,
-    paths: Sequence[Path],
-    *,
-    read: ReadReport | None = None,
-    text_field: str | None = None,
-) -> PerplexityReport:
-    """Score raw text files, read and counted like a corpus; warn if too many words are unknown."""
-    sentences = read_sentences(
-        paths, tokenizer, normalization=scorer.form, report=read, text_field=text_field
-    )
-    report = perplexity_of_words(scorer, sentences)
-    warn_of_unknown(report)
-    return report
-
-
 def perplexity_of_words(
     scorer: TextScorer,
     sentences: Iterable[Sequence[str]],
@@ -197,15 +177,7 @@ def perplexity_of_words(
     counter = PerplexityCounter()
     for scored in scorer.score(sentences, on_sentences=on_sentences):
         counter.add(scored)
-    return report_of(counter, scorer)
-
-
-def report_of(counter: PerplexityCounter, scorer: TextScorer) -> PerplexityReport:
-    """Return the figures of what a scorer scored."""
-    return counter.report(
-        vocabulary=len(scorer.vocab), state=scorer.state, precision=scorer.precision,
-        is_spelled=scorer.spelling is not None,
-    )  # fmt: skip
+    return counter.report(scorer)
 
 
 def warn_of_unknown(report: PerplexityReport) -> None:

@@ -6,8 +6,9 @@ of length, frequency and position (`elmokit.evaluation.regression`).
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ from elmokit.errors import InputError, shown
 from elmokit.evaluation.regression import Gain, gain, groups_of
 from elmokit.evaluation.surprisal import TypedWord, typed_words
 from elmokit.evaluation.tables import Table, sentences_of_items
-from elmokit.shapes import Bool, Float, Int
+from elmokit.shapes import Float
 from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 FIGURES = ("forward", "backward", "forward_entropy")
 """Fields of a typed word that predict its reading time."""
 BOTH = "both directions"
 
-Columns = dict[str, np.ndarray]
-"""(N,), or (N, 1 + spill) with the words before, by name."""
+Place = tuple[int, int]
+"""Number of a sentence, and position of a word in it, both from 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +56,6 @@ class ReadingOptions:
     """Further options of `typed_words`."""
 
 
-Gains = dict[str, dict[str, Gain]]
-"""By measure, then by predictor."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadingReport:
     words: int
@@ -70,59 +67,44 @@ class ReadingReport:
     unknown: float
     """Share of the words outside the vocabulary."""
     spelled: bool
-    gains: Gains
+    gains: dict[str, dict[str, Gain]]
+    """By measure, then by predictor."""
     metadata: dict[str, Any]
     header: list[str]
     rows: list[list[Any]]
     """The words with all their predictors."""
 
 
-@dataclass(frozen=True)
-class Observations:
-    """Words that were measured: rows of a table that can go into a regression."""
-
-    words: list[TypedWord]
-    sentence: Int[np.ndarray, " N"]
-    position: Int[np.ndarray, " N"]
-    before: list[list[TypedWord]]
-    """The words before, the nearest first."""
-
-    def keep(self, rows: Bool[np.ndarray, " N"]) -> "Observations":
-        numbers = np.flatnonzero(rows).tolist()
-        return Observations(
-            [self.words[row] for row in numbers], self.sentence[rows], self.position[rows],
-            [self.before[row] for row in numbers],
-        )  # fmt: skip
-
-
 def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingReport:
     """Return how much a model says about the reading times of a table."""
     table, spill = Table(path), options.spill
-    texts, located = _texts_of(table, options)
+    texts, places = _texts_of(table, options)
     loaded = open_bilm(model)
     typed = typed_words(loaded, texts, state=options.state, **options.scoring)
-    words = observe(typed, located, table[options.word], spill=spill)
+    words = observe(typed, places, table[options.word])
     measures = {name: table.numbers(name) for name in options.measures}
     others = {name: table.numbers(name) for name in options.against}
     frequencies = _frequencies(loaded, table, options)
     lengths = np.array([float(len(_plain(word))) for word in table[options.word]])
     needed = np.stack([*measures.values(), *others.values(), frequencies])
-    is_kept = np.array([options.final or not word.is_last for word in words.words])
+    is_kept = np.array([options.final or not word.is_last for word in words])
     usable = np.logical_and(~np.isnan(needed).any(axis=0), is_kept)
     if not usable.any():
         raise InputError(f"{path}: no row has all of the columns.")
-    base = {
-        name: _with_spill(column, words, spill)
-        for name, column in (("length", lengths), ("frequency", frequencies))
-    }
-    place = words.position[:, None].astype(float)
-    baseline = np.concatenate([*base.values(), place], axis=1)[usable]
-    own = words.keep(usable)
-    predictors = _predictors(own, spill) | {
-        name: _with_spill(column, words, spill)[usable] for name, column in others.items()
-    }
+
+    def table_columns(column: Float[np.ndarray, " N"]) -> Float[np.ndarray, "N K"]:
+        at = dict(zip(places, column.tolist(), strict=True))
+        return _with_spill(column, at, places, spill)[usable]
+
+    own, own_places = list(compress(words, usable)), list(compress(places, usable))
+    predictors = {name: model_columns(name, typed, own_places, spill=spill) for name in FIGURES}
+    both = np.concatenate([predictors["forward"], predictors["backward"]], axis=1)
+    predictors |= {BOTH: both} | {name: table_columns(column) for name, column in others.items()}
+    base = {"length": table_columns(lengths), "frequency": table_columns(frequencies)}
+    sentence, position = np.array(own_places).T
+    baseline = np.concatenate([*base.values(), position[:, None].astype(float)], axis=1)
     items = None if options.sentence is not None else np.array(table[options.item])[usable].tolist()
-    groups, group_name = groups_of(own.sentence, items)
+    groups, group_name = groups_of(sentence, items)
 
     gains = {
         measure: {
@@ -131,24 +113,22 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
         }
         for measure, values in measures.items()
     }
-    figures = {name: column[usable] for name, column in {**measures, **others, **base}.items()}
-    figures |= {name: predictors[name] for name in FIGURES}
-    header, rows = _tidy(own, figures)
+    columns = {name: column[usable] for name, column in {**measures, **others}.items()}
+    columns |= base | {name: predictors[name] for name in FIGURES}
+    header, rows = _tidy(own, own_places, columns)
     if items is not None:
-        header, rows = (
-            ["item", *header],
-            [[item, *row] for item, row in zip(items, rows, strict=True)],
-        )
+        header = ["item", *header]
+        rows = [[item, *row] for item, row in zip(items, rows, strict=True)]
     return ReadingReport(
-        words=int(usable.sum()), left_out=int((~usable).sum()), sentences=len(texts),
+        words=len(own), left_out=len(words) - len(own), sentences=len(texts),
         held_out_by=group_name, num_groups=len(set(groups.tolist())),
-        unknown=float(np.mean([word.is_unknown for word in own.words])),
-        spelled=any(word.spelling is not None for word in own.words),
+        unknown=float(np.mean([word.is_unknown for word in own])),
+        spelled=any(word.spelling is not None for word in own),
         gains=gains, metadata=loaded.metadata(), header=header, rows=rows,
     )  # fmt: skip
 
 
-def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[tuple[int, int]]]:
+def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[Place]]:
     """Return the sentences of a table, and for each row its sentence and its place there."""
     order = table.places(options.position, first=options.first_position).tolist()
     if options.sentence is None:
@@ -162,19 +142,13 @@ def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[tu
 
 
 def observe(
-    sentences: Sequence[list[TypedWord]],
-    places: Iterable[tuple[int, int]],
-    texts: Sequence[str],
-    *,
-    spill: int,
-) -> Observations:
-    """Look up the typed words that a table measures, and ``spill`` words before each.
+    sentences: Sequence[list[TypedWord]], places: Sequence[Place], texts: Sequence[str]
+) -> list[TypedWord]:
+    """Look up the typed words that a table measures.
 
-    ``places`` and ``texts`` are the rows of the table: (sentence, position from 0) and word, whose
-    punctuation does not count.
+    ``places`` and ``texts`` are those of the rows of the table; punctuation does not count.
     """
-    words, before = [], []
-    places = list(places)
+    words = []
     for (number, position), text in zip(places, texts, strict=True):
         sentence = sentences[number]
         typed = sentence[position] if 0 <= position < len(sentence) else None
@@ -186,9 +160,7 @@ def observe(
                 "--first-position and --sentence say how places are counted."
             )
         words.append(typed)
-        before.append(sentence[max(0, position - spill) : position][::-1])
-    numbers, positions = np.array(places, dtype=np.int64).reshape(-1, 2).T
-    return Observations(words, numbers, positions, before)
+    return words
 
 
 def _bare(text: str) -> str:
@@ -214,50 +186,49 @@ def _frequencies(
     return np.log10(np.where(ids == vocab.unknown_id, len(vocab), ids) + 1.0)
 
 
-def _predictors(words: Observations, spill: int) -> Columns:
-    """Return the columns that come from the model."""
-    columns = {name: columns_of(words, name, spill=spill) for name in FIGURES}
-    both = np.concatenate([columns["forward"], columns["backward"]], axis=1)
-    return {**columns, BOTH: both}
-
-
-def columns_of(observations: Observations, name: str, *, spill: int) -> Float[np.ndarray, "N K"]:
-    """Return an attribute of the words, and of the words before them."""
-    own = [float(getattr(word, name)) for word in observations.words]
-    # the mean where there is no word before: no word is not an unsurprising one
-    mean, rows = float(np.mean(own)), observations.before
-    before = [
-        [float(getattr(row[back], name)) if back < len(row) else mean for row in rows]
-        for back in range(spill)
-    ]
-    return np.array([own, *before]).T
+def model_columns(
+    name: str, sentences: Sequence[list[TypedWord]], places: Sequence[Place], *, spill: int
+) -> Float[np.ndarray, "N K"]:
+    """Return an attribute of the words at ``places``, and of the words before them."""
+    at = {
+        (number, position): float(getattr(word, name))
+        for number, sentence in enumerate(sentences)
+        for position, word in enumerate(sentence)
+    }
+    return _with_spill([at[place] for place in places], at, places, spill)
 
 
 def _with_spill(
-    column: Float[np.ndarray, " N"], words: Observations, spill: int
+    own: Sequence[float] | Float[np.ndarray, " N"],
+    at: Mapping[Place, float],
+    places: Sequence[Place],
+    spill: int,
 ) -> Float[np.ndarray, "N K"]:
-    """Return a column of the table and those of the words before; its mean where there is none."""
-    places = list(zip(words.sentence.tolist(), words.position.tolist(), strict=True))
-    at = dict(zip(places, column.tolist(), strict=True))
-    mean = float(np.nanmean(column))
-    columns = [column]
+    """Return the figures of words at ``places``, and of the words before, the nearest first.
+
+    ``at`` has the figure of every word. Where it has none, the mean of ``own`` stands: no word is
+    not an unsurprising one.
+    """
+    mean = float(np.nanmean(own))
+    columns = [np.asarray(own)]
     for back in range(1, spill + 1):
         before = [at.get((number, place - back), mean) for number, place in places]
-        columns.append(np.nan_to_num(np.array(before, dtype=float), nan=mean))
+        columns.append(np.nan_to_num(before, nan=mean))
     return np.stack(columns, axis=1)
 
 
-def _tidy(words: Observations, figures: Columns) -> tuple[list[str], list[list[Any]]]:
-    """Return the words with all figures, those of the words before as ``name_1``, …."""
+def _tidy(
+    words: Sequence[TypedWord], places: Sequence[Place], figures: dict[str, np.ndarray]
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the words with all figures (N,) or (N, K), those before as ``name_1``, …."""
     numbers = {
         f"{name}_{back}" if back else name: column
         for name, values in figures.items()
         for back, column in enumerate(np.atleast_2d(values.T))
     }
     rows = []
-    places = zip(words.sentence.tolist(), words.position.tolist(), words.words, strict=True)
-    for row, (sentence, place, word) in enumerate(places):
+    for row, (word, place) in enumerate(zip(words, places, strict=True)):
         cells = [f"{column[row]:.6g}" for column in numbers.values()]
         spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
-        rows.append([sentence, place, word.word, int(word.is_unknown), spelling, *cells])
+        rows.append([*place, word.word, int(word.is_unknown), spelling, *cells])
     return ["sentence", "position", "word", "is_unknown", "spelling", *numbers], rows

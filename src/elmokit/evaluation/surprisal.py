@@ -20,7 +20,7 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.corpus.readers import ReadReport, TextLine, split_lines
 from elmokit.errors import InputError, printable, shown
-from elmokit.evaluation.perplexity import PerplexityCounter, PerplexityReport, report_of
+from elmokit.evaluation.perplexity import PerplexityCounter, PerplexityReport
 from elmokit.evaluation.text_scorer import (
     BATCH_SENTENCES,
     ScoredSentences,
@@ -112,7 +112,7 @@ class SurprisalRows(Iterator[WordSurprisal]):
 
     def report(self) -> PerplexityReport:
         """Return the perplexity, after the last row; `InputError` if there was none."""
-        return report_of(self._counter, self._scorer)
+        return self._counter.report(self._scorer)
 
     def typed(self, punctuation: Punctuation = "with-word") -> "Iterator[TypedWord]":
         """Return the typed words of lines of text instead of the rows."""

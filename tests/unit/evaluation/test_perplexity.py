@@ -4,18 +4,19 @@
 """
 
 import functools
+import json
 import math
 
 import pytest
 
-from elmokit.corpus.readers import ReadReport
-from elmokit.evaluation.perplexity import PerplexityCounter, perplexity_of_files
+from elmokit.evaluation.perplexity import PerplexityCounter
 from elmokit.evaluation.perplexity import perplexity as perplexity_in
-from elmokit.evaluation.text_scorer import open_scorer
+from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.weights.locate import PACKAGED_MODELS
 from elmokit.weights.model_dir import load_model
 
-from ...builders.training_models import random_sentences, toy_model
+from ...builders.command_line import elmokit
+from ...builders.training_models import VOCAB, random_sentences, toy_model
 
 SENTENCES = random_sentences(23)
 perplexity = functools.partial(perplexity_in, precision="fp32")
@@ -33,17 +34,17 @@ def test_bf16_moves_the_figures_within_its_error_budget():
     assert quick != exact
 
 
+@pytest.mark.e2e
 def test_a_stored_model_on_a_file_that_has_bad_lines(model, tmp_path):
     model.save(tmp_path / "model")
     lines = "".join(" ".join(sentence) + "\n" for sentence in SENTENCES)
     (tmp_path / "text.txt").write_bytes(b"\n" + lines.encode() + b"a\0b\n")
-    scorer, read = open_scorer(str(tmp_path / "model"), device="cpu"), ReadReport()
-    report = perplexity_of_files(*scorer, [tmp_path / "text.txt"], read=read)
+    words = ["perplexity", tmp_path / "model", tmp_path / "text.txt", "--device", "cpu", "--json"]
+    report = json.loads(elmokit(*words).stdout)
     expected = perplexity_in(model, SENTENCES)
-    assert report.forward == pytest.approx(expected.forward, rel=2e-6)
-    assert report.backward == pytest.approx(expected.backward, rel=2e-6)
-    assert read.skipped == {"blank": 1 + SENTENCES.count([]), "nul": 1}
-    assert report.sentences == read.sentences
+    assert report["forward"] == pytest.approx(expected.forward, rel=2e-6)
+    assert report["backward"] == pytest.approx(expected.backward, rel=2e-6)
+    assert report["skipped"] == {"blank": 1 + SENTENCES.count([]), "nul": 1}
 
 
 def test_strings_are_split_by_the_models_tokenizer_and_lists_are_words(tmp_path):
@@ -66,14 +67,14 @@ def test_figures_by_hand():
         "forward_nats": 20 * math.log(8), "backward_nats": 20 * math.log(2), "tokens": 20,
         "sentences": 4, "unknown_words": 2, "text_bytes": 60, "unknown_bytes": 6,
     }  # fmt: skip
-    report = PerplexityCounter(**sums).report(vocabulary=100, state="reset")
+    scorer = TextScorer(toy_model(), state="reset", precision="fp32")
+    report = PerplexityCounter(**sums).report(scorer)
     assert (report.forward, report.backward) == pytest.approx((8, 2))
     assert report.mean == pytest.approx(4)  # the geometric mean
     assert report.oov_rate == pytest.approx(2 / 16)  # of words, without sentence ends
     # 2 bits a target in the mean, 20 targets, 60 bytes and 20 separators
     assert report.bits_per_byte == pytest.approx(2 * 20 / 80)
-    assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, 100)
+    assert (report.tokens, report.sentences, report.vocabulary) == (20, 4, len(VOCAB))
     assert (report.state, report.precision) == ("reset", "fp32")
     assert report.bits_per_byte_spelled == pytest.approx((2 * 20 + 8 * 6) / 80)
-    hopeless = PerplexityCounter(**{**sums, "forward_nats": 20 * 800.0})
-    assert hopeless.report(vocabulary=100, state="reset").forward == math.inf
+    assert PerplexityCounter(**{**sums, "forward_nats": 16e3}).report(scorer).forward == math.inf

@@ -26,16 +26,15 @@ def model():
 
 def test_rows_of_a_table_are_looked_up_whatever_their_punctuation_or_named(model):
     typed = typed_words(model, SENTENCES)
-    words = times.observe(typed, [(0, 1), (1, 1)], ["Boat", "ship"], spill=2)
-    assert [word.word for word in words.words] == ["boat,", "ship"]
-    assert [[word.word for word in row] for row in words.before] == [["the"], ["river"]]
-    columns = times.columns_of(words, "forward", spill=2)
-    assert columns.shape == (2, 3)
-    own = [typed[0][1].forward, typed[1][1].forward]
-    assert columns[0].tolist() == [own[0], typed[0][0].forward, np.mean(own)]
+    places = [(0, 1), (1, 1)]
+    words = times.observe(typed, places, ["Boat", "ship"])
+    assert [word.word for word in words] == ["boat,", "ship"]
+    columns = times.model_columns("forward", typed, places, spill=2)
+    own, mean = [word.forward for word in words], np.mean([word.forward for word in words])
+    assert columns.T.tolist() == [own, [typed[0][0].forward, typed[1][0].forward], [mean] * 2]
     for place, text in (((0, 1), "bank"), ((0, 9), "boat"), ((0, -1), "bank")):
         with pytest.raises(InputError, match=rf"'{text}' as word {place[1]}.*--position"):
-            times.observe(typed, [place], [text], spill=1)
+            times.observe(typed, [place], [text])
 
 
 def test_a_planted_effect_is_found_with_its_slope():

@@ -75,11 +75,8 @@ def reading(
     report = reading_gains(model, table, columns)
     if output is not None:
         write_table(output, report.header, report.rows)
-    data = {
-        "words": report.words, "left_out": report.left_out, "sentences": report.sentences,
-        "held_out_by": report.held_out_by, "unknown": report.unknown, "spelled": report.spelled,
-        "gains": report.gains, "metadata": report.metadata,
-    }  # fmt: skip
+    only_printed = ("num_groups", "header", "rows")
+    data = {name: value for name, value in vars(report).items() if name not in only_printed}
     return Result(data, _lines(report))
 
 

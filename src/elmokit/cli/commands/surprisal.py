@@ -122,8 +122,8 @@ def perplexity(
         precision: fp32, bf16, or auto: bf16 where the processor is faster in it, which changes the
             figures by less than 0.1 %.
     """
-    from elmokit.corpus.readers import ReadReport
-    from elmokit.evaluation.perplexity import perplexity_of_files
+    from elmokit.corpus.readers import ReadReport, read_sentences
+    from elmokit.evaluation.perplexity import perplexity_of_words, warn_of_unknown
     from elmokit.evaluation.text_scorer import open_scorer
 
     read = ReadReport()
@@ -131,7 +131,11 @@ def perplexity(
         model, tokenizer=tokenizer, device=device, batch_size=batch_size, state=state,
         precision=precision, unknown=unknown,
     )  # fmt: skip
-    report = perplexity_of_files(scorer, splitter, text, read=read, text_field=text_field)
+    sentences = read_sentences(
+        text, splitter, normalization=scorer.form, report=read, text_field=text_field
+    )
+    report = perplexity_of_words(scorer, sentences)
+    warn_of_unknown(report)
     lines = [
         f"forward        {report.forward:10.2f}",
         f"backward       {report.backward:10.2f}",

@@ -6,8 +6,9 @@ HDF5 stores in one attribute, continues in ``tokens1``, ``tokens2`` and so on.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from elmokit.embed.formats.rows import (
     ArrayReader,
     Row,
     Sentence,
+    closed_at_end,
     tokens_from_json,
 )
 from elmokit.errors import FormatError
@@ -31,26 +33,24 @@ TEXTS_KEY = "sentence_to_index"
 """Of AllenNLP: JSON from each line to the name of its dataset, in memory until the end."""
 
 
-class Writer:
-    """Writes datasets without compression, as the original did."""
-
-    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
-        reserve(path, num_bytes)  # the library may crash on a full disk
-        self._file = h5py.File(path, "w", locking=False)
+def write(
+    path: Path, blocks: Iterable[Sequence[Row]], metadata: Mapping[str, Any], *, num_bytes: int
+) -> None:
+    """Write datasets without compression, as the original did."""
+    reserve(path, num_bytes)  # the library may crash on a full disk
+    with closed_at_end(h5py.File(path, "w", locking=False)) as file:
         # metadata cache: at most 2 MB, not 32; what is flushed when decides the bytes of the file
-        cache = self._file.id.get_mdc_config()
+        cache = file.id.get_mdc_config()
         cache.set_initial_size = True
         cache.initial_size, cache.min_size, cache.max_size = 2**20, 2**20, 2**21
-        self._file.id.set_mdc_config(cache)
-        self._file.attrs[METADATA_KEY] = json.dumps(metadata)
-        self._texts: dict[str, str] | None = {} if metadata["format"] == "allennlp" else None
-
-    def write(self, rows: Iterable[Row]) -> None:
-        for row in rows:
+        file.id.set_mdc_config(cache)
+        file.attrs[METADATA_KEY] = json.dumps(metadata)
+        index_of: dict[str, str] = {}
+        for row in chain.from_iterable(blocks):
             key = str(row.line_number)
-            if self._texts is not None and row.text is not None:
-                self._texts[row.text.strip()] = key  # the last of equal lines counts
-            dataset = self._file.create_dataset(key, data=row.vectors)
+            if metadata["format"] == "allennlp" and row.text is not None:
+                index_of[row.text.strip()] = key  # the last of equal lines counts
+            dataset = file.create_dataset(key, data=row.vectors)
             # an attribute holds at most 64 kB, so long lists of words have several
             text = row.tokens_json() or b""
             for start in range(0, len(text), MAX_ATTRIBUTE_BYTES):
@@ -58,12 +58,9 @@ class Writer:
                 kind = h5py.string_dtype("utf-8", len(piece))
                 name = _attribute(start // MAX_ATTRIBUTE_BYTES)
                 dataset.attrs.create(name, np.array(piece, dtype=kind))
-
-    def close(self) -> None:
-        if self._texts is not None:
-            dataset = self._file.create_dataset(TEXTS_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
-            dataset[0] = json.dumps(self._texts)
-        self._file.close()
+        if metadata["format"] == "allennlp":
+            dataset = file.create_dataset(TEXTS_KEY, (1,), dtype=h5py.string_dtype("utf-8"))
+            dataset[0] = json.dumps(index_of)
 
 
 class Reader(ArrayReader):

@@ -5,8 +5,9 @@ The words are a text ``tokens/INDEX``: a JSON list.
 
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from elmokit.embed.formats.rows import (
     ArrayReader,
     Row,
     Sentence,
+    closed_at_end,
     tokens_from_json,
 )
 from elmokit.files.arrays import open_archive
@@ -26,27 +28,23 @@ from elmokit.weights.card import METADATA_KEY
 _WORDS = f"{TOKENS_KEY}/"
 
 
-class Writer:
-    """Keeps about 600 bytes per sentence in memory: for at most some 100,000 sentences."""
-
-    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
-        self._file = zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)
-        self._add(METADATA_KEY, np.array(json.dumps(metadata)))
-
-    def write(self, rows: Iterable[Row]) -> None:
-        for row in rows:
-            self._add(str(row.line_number), row.vectors)
+def write(
+    path: Path, blocks: Iterable[Sequence[Row]], metadata: Mapping[str, Any], *, num_bytes: int
+) -> None:
+    """Keep about 600 bytes per sentence in memory: for at most some 100,000 sentences."""
+    with closed_at_end(zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True)) as file:
+        _add(file, METADATA_KEY, np.array(json.dumps(metadata)))
+        for row in chain.from_iterable(blocks):
+            _add(file, str(row.line_number), row.vectors)
             if (tokens := row.tokens_json()) is not None:
-                self._add(f"{_WORDS}{row.line_number}", np.array(tokens.decode()))
+                _add(file, f"{_WORDS}{row.line_number}", np.array(tokens.decode()))
 
-    def close(self) -> None:
-        self._file.close()
 
-    def _add(self, name: str, array: np.ndarray) -> None:
-        # With a fixed date, the same vectors give the same file.
-        entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        with self._file.open(entry, "w", force_zip64=True) as file:
-            np.lib.format.write_array(file, array, allow_pickle=False)
+def _add(file: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+    # With a fixed date, the same vectors give the same file.
+    entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+    with file.open(entry, "w", force_zip64=True) as part:
+        np.lib.format.write_array(part, array, allow_pickle=False)
 
 
 class Reader(ArrayReader):

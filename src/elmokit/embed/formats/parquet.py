@@ -8,13 +8,13 @@ metadata.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from elmokit.embed.formats.rows import TOKENS_KEY, Row, Sentence
+from elmokit.embed.formats.rows import TOKENS_KEY, Row, Sentence, closed_at_end
 from elmokit.errors import needs_extra
 from elmokit.files.lines import check_growth
 from elmokit.weights.card import METADATA_KEY
@@ -65,19 +65,18 @@ def _encoded(tokens: list[str] | None) -> list[bytes] | None:
     return None if tokens is None else [word.encode("utf-8", "replace") for word in tokens]
 
 
-class Writer:
-    def __init__(self, path: Path, metadata: Mapping[str, Any], *, num_bytes: int = 0) -> None:
-        self._schema = schema_of(metadata)
-        self._writer = parquet.ParquetWriter(
-            path, self._schema, compression="none", use_dictionary=False, write_statistics=False
-        )
-
-    def write(self, rows: Sequence[Row]) -> None:
-        if rows:
-            self._writer.write_batch(record_batch(rows, self._schema))
-
-    def close(self) -> None:
-        self._writer.close()
+def write(
+    path: Path, blocks: Iterable[Sequence[Row]], metadata: Mapping[str, Any], *, num_bytes: int
+) -> None:
+    """Write a row group per block."""
+    schema = schema_of(metadata)
+    writer = parquet.ParquetWriter(
+        path, schema, compression="none", use_dictionary=False, write_statistics=False
+    )
+    with closed_at_end(writer):
+        for rows in blocks:
+            if rows:
+                writer.write_batch(record_batch(rows, schema))
 
 
 class Reader:

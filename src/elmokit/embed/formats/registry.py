@@ -1,28 +1,25 @@
 """The formats of embedding files: how one is chosen, written and read.
 
 A format is a line in `FORMATS` and a module of this package with ``read_metadata(path)``, which
-returns JSON, and two classes. ``Writer(path, metadata, *, num_bytes)`` has ``write(rows)`` and
-``close()``; the file is complete after ``close``. ``Reader(path)`` has ``indices``, the rising line
-numbers of its sentences, ``names``, their keys (None: the numbers), ``read(position)``, iteration,
-and ``close()``, and may raise anything for a damaged file; formats of one suffix share it. No heavy
-imports: `embed --help` reads this.
+returns JSON, a function and a class. ``write(path, blocks, metadata, *, num_bytes)`` writes a whole
+file from lists of rows, replacing ``path``; after an error it is unusable. In ``metadata``,
+``format``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and ``pool`` set the layout of some
+formats; ``num_bytes`` is the approximate size of the file. ``Reader(path)`` has ``indices``, the
+rising line numbers of its sentences, ``names``, their keys (None: the numbers), ``read(position)``,
+iteration, and ``close()``, and may raise anything for a damaged file; formats of one suffix share
+it. No heavy imports: `embed --help` reads this.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import parse_json
 from elmokit.files.sources import damage
 from elmokit.weights.card import EMBEDDINGS, FileKind
-
-if TYPE_CHECKING:
-    from elmokit.embed.formats.rows import Row
 
 REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 """What to do with an output that cannot be read."""
@@ -85,30 +82,6 @@ def find_format(path: Path, name: str | None = None) -> OutputFormat:
             return one
     what = "its name" if name is None else f"the name of a file of the format {name!r}"
     raise InputError(f"{path}: {what} must end in {' or '.join(suffixes(name))}.")
-
-
-def write_embeddings(
-    path: Path,
-    rows: "Iterable[Sequence[Row]]",
-    *,
-    output_format: OutputFormat,
-    metadata: Mapping[str, Any],
-    num_bytes: int,
-) -> None:
-    """Write a whole embedding file, replacing ``path``; after an error it is unusable.
-
-    In ``metadata``, ``format``, ``layers``, ``num_layers``, ``dim``, ``dtype`` and
-    ``pool`` set the layout of some formats. ``num_bytes`` is the approximate size of the file.
-    """
-    writer = output_format.module.Writer(path, metadata, num_bytes=num_bytes)
-    try:
-        for some in rows:
-            writer.write(some)
-    except BaseException:
-        with suppress(Exception):  # the first error is the one to report
-            writer.close()
-        raise
-    writer.close()
 
 
 def read_metadata(path: Path, *, advice: str = REPLACE_ADVICE) -> dict[str, Any]:

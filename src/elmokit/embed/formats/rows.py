@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import NamedTuple
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,18 @@ def tokens_from_json(data: bytes | str) -> list[str]:
     if not isinstance(tokens, list) or not all(isinstance(word, str) for word in tokens):
         raise ValueError("the words of a sentence must be a list of strings")
     return tokens
+
+
+@contextmanager
+def closed_at_end(file: Any) -> Iterator[Any]:
+    """Close a file after writing; if writing fails, an error of closing it is not raised."""
+    try:
+        yield file
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to report
+            file.close()
+        raise
+    file.close()
 
 
 class ArrayReader:
