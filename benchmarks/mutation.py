@@ -45,6 +45,13 @@ pytest_add_cli_args_test_selection = {tests}
 also_copy = {others}
 use_git_change_detection = false
 """
+FORGET = """
+
+def pytest_sessionstart(session):
+    for one in gc.get_objects():
+        if isinstance(one, functools._lru_cache_wrapper):
+            one.cache_clear()  # what was computed before the mutant was chosen
+"""
 FOUND, MISSED, SLOW = "found", "missed", "found by time"
 OUTCOMES = {0: MISSED, 33: MISSED, 1: FOUND, 3: FOUND}
 """Exit codes of mutmut: 33 is a mutant that no test reaches."""
@@ -69,6 +76,8 @@ def prepare(root: Path, work: Path, rooms: list[str]) -> None:
     project = re.sub(r'^ *"--jaxtyping-packages.*\n', "", project, flags=re.M)
     project = project.replace('  "error",\n', '  "error", "ignore::pytest.PytestConfigWarning",\n')
     (work / "pyproject.toml").write_text(project + settings, encoding="utf-8")
+    with (work / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(FORGET)
 
 
 def mutate(work: Path, *names: str) -> dict[str, int | None]:

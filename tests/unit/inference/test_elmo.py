@@ -246,3 +246,6 @@ def test_rows_are_the_original_ones_without_boundaries():
     original = CharVocab(CharVocabConfig(normalization="none", truncation="byte"))
     expected = torch.from_numpy(original.encode(sentences, boundaries=False))
     assert torch.equal(batch_to_ids(sentences), expected.long())
+    own = CharVocab(CharVocabConfig(max_characters=16))
+    ids = batch_to_ids(sentences, char_vocab=own)
+    assert torch.equal(ids, torch.from_numpy(own.encode(sentences, boundaries=False)).long())
