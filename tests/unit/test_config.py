@@ -3,12 +3,12 @@
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 
 from elmokit.config import apply_overrides, from_dict, known_part, parse_record, read_toml, to_dict
-from elmokit.errors import ConfigError, FormatError, check_ranges
+from elmokit.errors import Bounds, CheckedFields, ConfigError, FormatError, Share
 from elmokit.files.json_files import read_json
 
 
@@ -125,16 +125,13 @@ class TestOverrides:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strict:
-    count: int = 1
-    share: float = 0.5
+class Strict(CheckedFields):
+    count: Annotated[int, Bounds(1, 100)] = 1
+    share: Share = 0.5
     is_on: bool = False
     name: str = "x"
     parts: tuple[Part, ...] = ()
     free: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self):
-        check_ranges(self, count=(1, 100), share=(0.0, 1.0))
 
 
 class TestStrictTypes:

@@ -5,14 +5,14 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from elmokit.bilm.config import MAX_WORDS, NORM_EPSILON, BiLMConfig, LayerNorm, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, check_ranges
+from elmokit.errors import Bounds, CheckedFields, FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.shapes import Float
@@ -43,7 +43,7 @@ FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelDirConfig:
+class ModelDirConfig(CheckedFields):
     model_type: str = MODEL_TYPE
     """Identifies our directories."""
     elmokit_version: str = ""
@@ -60,7 +60,7 @@ class ModelDirConfig:
     """The network."""
     softmax: SoftmaxConfig | None = None
     """The output layer; None for a model that only encodes."""
-    num_words: int | None = None
+    num_words: Annotated[int, Bounds(1, MAX_WORDS)] | None = None
     """V, classes of the softmax."""
     has_vocab: bool | None = None
     """Whether there is a ``vocab.txt``; None in older directories."""
@@ -74,9 +74,6 @@ class ModelDirConfig:
     """Neutral sentences, words joined by spaces, to warm up the LSTM state."""
     training: dict[str, Any] = field(default_factory=dict)
     """Free-form training metadata."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, num_words=(1, MAX_WORDS))
 
 
 def read_config(directory: Path) -> ModelDirConfig:
