@@ -18,7 +18,7 @@ from elmokit.files.json_files import read_json
 from elmokit.shapes import Float
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import Storage, read_all
+from elmokit.weights.arrays import Storage, StoredArrays
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 
 MODEL_TYPE = "elmokit"
@@ -211,17 +211,14 @@ def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:
 def read_mixes(path: StrPath) -> TrainedMixes:
     """Read a file of mixtures."""
     source = Path(path)
-    arrays, metadata = read_all(source, advice=_ADVICE)
-    norm = metadata.get(_NORM)
+    arrays = StoredArrays(source, advice=_ADVICE)
+    norm = arrays.metadata.get(_NORM)
     weights, gammas = (arrays.get(name, np.zeros(())) for name in ("mix_weights", "gammas"))
     has_shapes = weights.ndim == 2 and gammas.shape == weights.shape[:1]
     if not has_shapes or norm not in get_args(LayerNorm):
-        shapes = {name: array.shape for name, array in arrays.items()}
         raise FormatError(
             f"{source}: expected `mix_weights` (M, L), `gammas` (M,), and one of "
-            f"{', '.join(get_args(LayerNorm))} as `{_NORM}`, got {shapes} and {norm!r}. {_ADVICE}"
+            f"{', '.join(get_args(LayerNorm))} as `{_NORM}`, got {arrays.shapes} and {norm!r}. "
+            f"{_ADVICE}"
         )
-    return TrainedMixes(
-        mix_weights=weights.astype(np.float32), gammas=gammas.astype(np.float32),
-        layer_norm=cast(LayerNorm, norm),
-    )  # fmt: skip
+    return TrainedMixes(mix_weights=weights, gammas=gammas, layer_norm=cast(LayerNorm, norm))

@@ -28,7 +28,7 @@ from elmokit.tasks.registry import find_task
 from elmokit.tasks.task import Units
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
-from elmokit.weights.arrays import FLOATS, Storage, read_all, unpack_all
+from elmokit.weights.arrays import Storage, StoredArrays
 from elmokit.weights.locate import RUN_CONFIG_NAME
 
 CONFIG_FILE = RUN_CONFIG_NAME
@@ -128,14 +128,7 @@ def run_hash(run_dir: Path) -> str | None:
 def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
     """Return the weights of a run as fp32; FormatError if they have not the hash ``sha256``."""
     path = run_dir / WEIGHTS_FILE
-    stored, _ = read_all(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
-    if sha256 is not None and (actual := file_sha256(path)) != sha256:
-        raise FormatError(
-            f"{path}: damaged, or of another run: its SHA-256 is {actual[:12]}…, but {CONFIG_FILE} "
-            f"says {sha256[:12]}…. {ADVICE}"
-        )
-    with damage(path, ADVICE):
-        return unpack_all(stored)
+    return dict(StoredArrays(path, sha256=sha256, config_name=CONFIG_FILE, advice=ADVICE))
 
 
 def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
