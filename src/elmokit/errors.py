@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 
 class ElmokitError(Exception):
@@ -156,28 +156,53 @@ def counted(number: int, noun: str) -> str:
 T = TypeVar("T")
 KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 """How messages name what a setting must be."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lowest and highest value of a setting, in its type: ``Annotated[int, Bounds(1, 100)]``."""
+
+    low: float
+    high: float
+
+
 SEEDS = (0, 2**32 - 1)
 """Range of random seeds: what NumPy, PyTorch and gensim all take."""
+Seed = Annotated[int, Bounds(*SEEDS)]
+Count = Annotated[int, Bounds(1, 1 << 40)]
+Positive = Annotated[float, Bounds(1e-300, 1e300)]
+Share = Annotated[float, Bounds(0.0, 1.0)]
 
 
-def check_ranges(config: object, **allowed: tuple[float, float]) -> None:
-    """Check fields of a dataclass against (lowest, highest) values.
+class CheckedFields:
+    """Base of dataclasses whose fields are checked when they are built, by `check_setting`."""
 
-    Two ints mean that the field holds whole numbers. None is allowed where the field's type has it.
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            check_setting(getattr(self, name), hint, name=name)
+
+
+def check_setting(value: object, hint: Any, *, name: str) -> None:
+    """Raise `ConfigError` for a value that is none of a ``Literal``, or not within `Bounds`.
+
+    None is allowed where the type has it. Other types are not checked.
     """
-    for name, (low, high) in allowed.items():
-        value = getattr(config, name)
-        kind = int if isinstance(low, int) and isinstance(high, int) else float
-        is_valid = (
-            type(None) in get_args(get_type_hints(type(config))[name])
-            if value is None
-            else is_number(value, whole=kind is int) and low <= value <= high
-        )
-        if not is_valid:
+    kinds = union_members(hint)
+    if value is None and type(None) in kinds:
+        return
+    if get_origin(kinds[0]) is Annotated:
+        kind, bounds = get_args(kinds[0])
+        low, high = bounds.low, bounds.high
+        if not is_number(value, whole=kind is int) or not low <= value <= high:
             raise ConfigError(
                 f"`{name}` must be {KIND_NAMES[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
+    elif get_origin(kinds[0]) is Literal:
+        try:
+            check_choice(value, kinds[0], name=name)
+        except InputError as error:
+            raise ConfigError(str(error)) from None
 
 
 def check_choice(value: T, choices: Any, *, name: str) -> T:
@@ -193,19 +218,6 @@ def find_named(table: Mapping[str, T], name: str, *, what: str) -> T:
     if name not in table:
         raise InputError(f"There is no {what} {name!r}; choose one of {', '.join(table)}.")
     return table[name]
-
-
-def check_choices(config: object) -> None:
-    """Check all fields of a dataclass that hold one of some names (``Literal``)."""
-    for name, hint in get_type_hints(type(config)).items():
-        value, kinds = getattr(config, name), set(union_members(hint))
-        choices, *others = kinds - {type(None)}
-        if get_origin(choices) is not Literal or others or (value is None and len(kinds) > 1):
-            continue
-        try:
-            check_choice(value, choices, name=name)
-        except InputError as error:
-            raise ConfigError(str(error)) from None
 
 
 def is_number(value: object, *, whole: bool = False) -> bool:

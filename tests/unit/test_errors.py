@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
@@ -11,15 +11,16 @@ import pytest
 from elmokit import errors
 from elmokit.config import to_dict
 from elmokit.errors import (
+    Bounds,
+    CheckedFields,
     ConfigError,
     ElmokitError,
     FormatError,
     InputError,
     MissingExtraError,
+    Share,
     as_input_error,
     check_choice,
-    check_choices,
-    check_ranges,
     quoted,
 )
 
@@ -72,24 +73,18 @@ def test_paths_in_commands_are_quoted_for_the_shell(system, path, word, monkeypa
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strict:
-    count: int = 1
-    share: float = 0.5
-
-    def __post_init__(self):
-        check_ranges(self, count=(1, 100), share=(0.0, 1.0))
+class Strict(CheckedFields):
+    count: Annotated[int, Bounds(1, 100)] = 1
+    share: Share = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optional:
-    limit: int | None = None
-    share: float | None = None
-
-    def __post_init__(self):
-        check_ranges(self, limit=(1, 100), share=(0.0, 1.0))
+class Optional(CheckedFields):
+    limit: Annotated[int, Bounds(1, 100)] | None = None
+    share: Share | None = None
 
 
-class TestCheckRanges:
+class TestBounds:
     @pytest.mark.parametrize("kind", [np.float32, np.float16])
     def test_numbers_of_numpy(self, kind):
         assert to_dict(Strict(count=np.uint8(7), share=kind(0.25))) == {"count": 7, "share": 0.25}
@@ -111,12 +106,9 @@ class TestCheckRanges:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class Named(CheckedFields):
     kind: Literal["fast", "slow"] = "fast"
     other: Literal["some"] | None = None
-
-    def __post_init__(self):
-        check_choices(self)
 
 
 class TestChoices:

@@ -6,11 +6,11 @@ Nothing here computes, so that whoever reads or runs a model does not need PyTor
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from elmokit.bilm.lstm_config import FORGET_OFFSET as FORGET_OFFSET
-from elmokit.bilm.lstm_config import MAX_DIM, MAX_LAYERS, LSTMConfig
-from elmokit.errors import ConfigError, check_choices, check_ranges
+from elmokit.bilm.lstm_config import MAX_DIM, MAX_LAYERS, Dim, LSTMConfig
+from elmokit.errors import Bounds, CheckedFields, ConfigError
 from elmokit.text import lexicon as lexicons
 from elmokit.text.char_vocab import CHAR_PADDING, MAX_CHARACTERS, NUM_CHARS, CharVocabConfig
 from elmokit.text.lexicon import LexiconConfig
@@ -43,10 +43,10 @@ LayerChoice = Literal["mix", "average", "top", "layer0"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CharCNNConfig:
+class CharCNNConfig(CheckedFields):
     """Shape of the character encoder. The defaults are those of the released models."""
 
-    embedding_dim: int = 16
+    embedding_dim: Dim = 16
     """Width of one character's embedding."""
     filters: tuple[tuple[int, int], ...] = (
         (1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024),
@@ -54,12 +54,11 @@ class CharCNNConfig:
     """(width in characters, number of filters), in order of concatenation."""
     activation: Literal["relu", "tanh"] = "relu"
     """Applied after the maximum over positions."""
-    num_highway: int = 2
+    num_highway: Annotated[int, Bounds(0, MAX_LAYERS)] = 2
     """Highway layers after the convolutions; 0 for none."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, embedding_dim=(1, MAX_DIM), num_highway=(0, MAX_LAYERS))
-        check_choices(self)
+        super().__post_init__()
         is_valid = 0 < len(self.filters) <= MAX_LAYERS and all(
             1 <= width <= MAX_CHARACTERS and count >= 1 for width, count in self.filters
         )
@@ -75,19 +74,18 @@ class CharCNNConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftmaxConfig:
+class SoftmaxConfig(CheckedFields):
     """The softmax that a model is trained with. Evaluation is always exact."""
 
     kind: Literal["full", "sampled", "adaptive"] = "sampled"
     """``sampled`` becomes ``full`` if the vocabulary is at most twice the sample."""
-    num_samples: int = 8192
+    num_samples: Annotated[int, Bounds(1, 2**31 - 2)] = 8192
     """K, negative words drawn for each direction and step."""
     cutoffs: tuple[int, ...] = ()
     """Adaptive: first classes of the rarer clusters; empty: at 1/20 and 1/4 of the vocabulary."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, num_samples=(1, 2**31 - 2))
-        check_choices(self)
+        super().__post_init__()
         is_increasing = list(self.cutoffs) == sorted(set(self.cutoffs))
         if len(self.cutoffs) > 100 or not is_increasing or min(self.cutoffs, default=1) < 1:
             raise ConfigError(
@@ -97,30 +95,30 @@ class SoftmaxConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiLMConfig:
+class BiLMConfig(CheckedFields):
     """Everything that determines a biLM's parameters and numbers; by default the original model."""
 
     char_vocab: CharVocabConfig = field(default_factory=CharVocabConfig)
     """Characters per token, normalization and truncation."""
     char_cnn: CharCNNConfig | None = field(default_factory=CharCNNConfig)
     """The character encoder; none for word-input models."""
-    num_words: int | None = None
+    num_words: Annotated[int, Bounds(0, MAX_WORDS)] | None = None
     """V, for word-input models only. 0: pre-training sets it from the vocabulary."""
     lexicon: LexiconConfig | None = None
     """Characters and words by lists instead of bytes: imported models of ELMoForManyLangs."""
     lstm: LSTMConfig = field(default_factory=LSTMConfig)
     """The LSTM stacks."""
-    dropout: float = 0.1
+    dropout: Annotated[float, Bounds(0.0, MAX_DROPOUT)] = 0.1
     """Share of values dropped in training at each LSTM layer's input and at the top output."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         reads_words = self.num_words is not None
         if (self.char_cnn is None) != reads_words or (self.lexicon is not None and reads_words):
             raise ConfigError(
                 "set either `char_cnn` (character input) or `num_words` (word input: char_cnn=none "
                 "and num_words=0, which pre-training sets from the vocabulary)"
             )
-        check_ranges(self, num_words=(0, MAX_WORDS), dropout=(0.0, MAX_DROPOUT))
         widest = 0 if self.char_cnn is None else max(width for width, _ in self.char_cnn.filters)
         if widest > self.char_vocab.max_characters:
             raise ConfigError(

@@ -20,7 +20,7 @@ from elmokit.corpus.text_shards import (
     TextConfig,
     TextShards,
 )
-from elmokit.errors import ConfigError, FormatError, InputError, check_ranges
+from elmokit.errors import CheckedFields, ConfigError, Count, FormatError, InputError
 from elmokit.files.sources import STANDARD_INPUT, describe_files, find_files
 from elmokit.text.normalization import Normalization
 from elmokit.text.sentences import ONE_PROCESS, Workers
@@ -39,16 +39,13 @@ MAX_SPELLED = 300_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class VocabConfig:
+class VocabConfig(CheckedFields):
     """The words that are predicted."""
 
-    max_size: int | None = 30_000
+    max_size: Count | None = 30_000
     """V without the three specials; the most frequent words are kept. None: no limit."""
-    min_count: int = 2
+    min_count: Count = 2
     """Rarer words are left out."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, max_size=(1, 1 << 40), min_count=(1, 1 << 40))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
-from elmokit.errors import ConfigError, InputError, check_ranges, counted
+from elmokit.errors import Bounds, CheckedFields, ConfigError, Count, InputError, counted
 from elmokit.files.remote import as_file
 from elmokit.files.sources import text_sha256
 from elmokit.text.normalization import Normalization, normalize
@@ -33,7 +33,7 @@ _BLOCK_SENTENCES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextConfig:
+class TextConfig(CheckedFields):
     """How raw text becomes sentences."""
 
     tokenizer: TokenizerConfig = dataclasses.field(
@@ -44,24 +44,16 @@ class TextConfig:
     field: str | None = None
     """Field of JSON lines, or column of Parquet and of tables (name, or number from 1), that holds
     the text; none: ``text``; 0: whole lines."""
-    tokens_per_shard: int = 250_000
+    tokens_per_shard: Count = 250_000
     """Words per shard file."""
-    valid_sentences: int = 2000
+    valid_sentences: Count = 2000
     """Sentences held out without validation text; about a fiftieth at most, and together 100,000
     words, or 50 a sentence if that is more."""
     replay: str | None = None
     """General text, a file or pattern, that is mixed into the training text; none: none. Its
     beginning is read, or all of it repeatedly, as `replay_share` needs."""
-    replay_share: float = 0.2
+    replay_share: Annotated[float, Bounds(0.001, 0.999)] = 0.2
     """Share of the training words that `replay` has."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self,
-            tokens_per_shard=(1, 1 << 40),
-            valid_sentences=(1, 1 << 40),
-            replay_share=(0.001, 0.999),
-        )
 
 
 @dataclass(frozen=True)

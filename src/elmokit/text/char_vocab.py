@@ -10,11 +10,11 @@ Source: bilm-tf ``data.py`` (``UnicodeCharsVocabulary``).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
-from elmokit.errors import check_choices, check_ranges
+from elmokit.errors import Bounds, CheckedFields
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import DEFAULT_NORMALIZATION, Normalization, normalize
 
@@ -34,10 +34,10 @@ Truncation = Literal["character", "byte"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CharVocabConfig:
+class CharVocabConfig(CheckedFields):
     """How words become rows of character ids; a model is bound to the values of its training."""
 
-    max_characters: int = DEFAULT_MAX_CHARACTERS
+    max_characters: Annotated[int, Bounds(3, MAX_CHARACTERS)] = DEFAULT_MAX_CHARACTERS
     """C, the length of a row: two word boundaries and at most ``max_characters - 2`` bytes. The
     released models use 50; at most `MAX_CHARACTERS`."""
     normalization: Normalization = DEFAULT_NORMALIZATION
@@ -45,10 +45,6 @@ class CharVocabConfig:
     truncation: Truncation = "character"
     """Where a longer word is cut: ``"character"`` keeps whole code points (a base letter may still
     lose its combining marks), ``"byte"`` cuts anywhere, as the original code does."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, max_characters=(3, MAX_CHARACTERS))
-        check_choices(self)
 
 
 class CharVocab:

@@ -11,10 +11,11 @@ Source: ELMoForManyLangs, ``create_one_batch``.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
-from elmokit.errors import FormatError, check_ranges
+from elmokit.errors import Bounds, CheckedFields, FormatError
 from elmokit.files.json_files import json_bytes, parse_json
 from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_bounded
 from elmokit.files.sources import text_sha256
@@ -30,24 +31,17 @@ PADDING, WORD_BEGIN, WORD_END, SENTENCE_BEGIN, SENTENCE_END, UNKNOWN = range(1, 
 """Ids of the special characters; those of the list follow."""
 SPECIAL_CHARACTERS = ("<pad>", "<bow>", "<eow>", "<bos>", "<eos>", "<oov>")
 SPECIAL_WORDS = ("<oov>", "<bos>", "<eos>", "<pad>")
-MAX_LISTED_CHARACTERS, MAX_LISTED_WORDS = 60_000, 10**8
 
 
 @dataclass(frozen=True, kw_only=True)
-class LexiconConfig:
+class LexiconConfig(CheckedFields):
     """Sizes of the two lists, specials not counted, and which lists they are."""
 
-    num_characters: int
-    num_words: int
-    word_dim: int
+    num_characters: Annotated[int, Bounds(0, 60_000)]
+    num_words: Annotated[int, Bounds(0, 10**8)]
+    word_dim: Annotated[int, Bounds(1, 1 << 16)]
     sha256: str
     """Hash of both lists."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, num_characters=(0, MAX_LISTED_CHARACTERS), num_words=(0, MAX_LISTED_WORDS),
-            word_dim=(1, 1 << 16),
-        )  # fmt: skip
 
     @property
     def character_rows(self) -> int:

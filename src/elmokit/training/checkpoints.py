@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from elmokit.errors import ConfigError, FormatError
@@ -16,8 +16,7 @@ from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage
 from elmokit.jobs.job import Pieces
-from elmokit.weights.arrays import FLOATS
-from elmokit.weights.model_dir import read_tensors
+from elmokit.weights.arrays import check_finite
 
 NUM_KEPT = 2
 METADATA = "metadata.json"
@@ -69,8 +68,10 @@ def load_checkpoint(checkpoints: Pieces) -> Checkpoint | None:
     for name in ("model", "optimizer", "carry", "average"):
         file = path / f"{name}.safetensors"
         if name != "average" or file.exists():
-            mapped = read_tensors(file, advice=advice, dtypes=(*FLOATS, "I64"))
-            tensors[name] = {key: tensor.clone() for key, tensor in mapped.items()}
+            with damage(file, advice, what="not a complete safetensors file"):
+                tensors[name] = {key: tensor.clone() for key, tensor in load_file(file).items()}
+            for key, tensor in tensors[name].items():
+                check_finite(tensor.float().numpy(), key, file)
     return Checkpoint(path, metadata=read_json(path / METADATA, advice=advice), **tensors)
 
 

@@ -5,17 +5,17 @@ A new optimizer is a function here and a line in `OPTIMIZERS`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from elmokit.errors import check_ranges
+from elmokit.errors import Bounds, CheckedFields, Positive
 from elmokit.jobs.identity import FIXED
 
 Parameters = Mapping[str, nn.Parameter]
-POSITIVE = (1e-300, 1e300)
+NotNegative = Annotated[float, Bounds(0.0, 1e300)]
 MUON_MOMENTUM, NEWTON_STEPS = 0.95, 5
 NEWTON = (3.4445, -4.7750, 2.0315)
 """Of x, x³ and x⁵: they carry singular values towards 1 soonest (Jordan et al. 2024)."""
@@ -23,34 +23,31 @@ UPDATES_TOGETHER = 8  # between two steps of the average: nearly the same, at an
 
 
 @dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
+class OptimizerConfig(CheckedFields):
     """Optimizer, learning rate, clipping."""
 
     name: str = field(default="adamw", metadata=FIXED)
     """One of `OPTIMIZERS`; the original's is ``adagrad`` with the values noted below. ``muon``
     orthogonalizes the updates of the matrices; embeddings, output layer and biases get AdamW's."""
-    learning_rate: float = 2e-3
+    learning_rate: Positive = 2e-3
     """Peak rate (original: 0.2)."""
     betas: tuple[float, float] = (0.9, 0.999)
     """AdamW's decay of the two moments. The second needs a long memory: a rare word is a negative
     of the sampled softmax far more often than a target. With a short memory (0.98) each negative
     moves the word's row as far as a target does."""
-    weight_decay: float = 0.0
+    weight_decay: NotNegative = 0.0
     """AdamW's decay, on matrices only."""
-    initial_accumulator: float = 1.0
+    initial_accumulator: NotNegative = 1.0
     """Adagrad's initial sum of squares (original: 1)."""
-    clip_norm: float | None = 1.0
+    clip_norm: Positive | None = 1.0
     """Bound on the global norm of the gradient (original: 10); none: no clipping."""
-    loss_scale: float = 1.0
+    loss_scale: Positive = 1.0
     """Factor on the mean loss before back-propagation; matters to Adagrad (original: T)."""
 
     def __post_init__(self) -> None:
         if self.name not in OPTIMIZERS:
             raise ValueError(f"`name` must be one of {', '.join(OPTIMIZERS)}, got {self.name!r}")
-        check_ranges(
-            self, learning_rate=POSITIVE, loss_scale=POSITIVE, clip_norm=POSITIVE,
-            weight_decay=(0.0, 1e300), initial_accumulator=(0.0, 1e300),
-        )  # fmt: skip
+        super().__post_init__()
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"`betas` must be at least 0 and below 1, got {self.betas}")
 

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
-from elmokit.errors import InputError, check_ranges
+from elmokit.errors import Bounds, CheckedFields, InputError, Share
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ SCHEDULES: dict[str, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleConfig:
+class ScheduleConfig(CheckedFields):
     """How the learning rate changes over the budget."""
 
     kind: str = "cosine"
@@ -60,19 +61,17 @@ class ScheduleConfig:
     ``final_factor`` at the end; ``wsd`` (warm-up, stable, decay) stays at the peak and falls
     linearly over the last ``decay_share``, so that a run can be made longer until then, and a model
     can be finished from any checkpoint."""
-    warmup_share: float = 0.05
+    warmup_share: Annotated[float, Bounds(0.0, 0.999)] = 0.05
     """Share of the budget over which the rate rises linearly from zero."""
-    decay_share: float = 0.2
+    decay_share: Annotated[float, Bounds(0.001, 1.0)] = 0.2
     """Share of the budget over which ``wsd`` falls."""
-    final_factor: float = 0.05
+    final_factor: Share = 0.05
     """Rate at the end, as a factor of the peak."""
 
     def __post_init__(self) -> None:
         if self.kind not in SCHEDULES:
             raise ValueError(f"`kind` must be one of {', '.join(SCHEDULES)}, got {self.kind!r}")
-        check_ranges(
-            self, warmup_share=(0.0, 0.999), decay_share=(0.001, 1.0), final_factor=(0.0, 1.0)
-        )
+        super().__post_init__()
         if self.kind == "wsd" and self.warmup_share + self.decay_share > 1:
             raise ValueError("`warmup_share` and `decay_share` must be 1 at most together")
 

@@ -10,20 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from elmokit.config import to_dict
 from elmokit.corpus.preparation import find_text
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig, TextShards
-from elmokit.errors import (
-    SEEDS,
-    FormatError,
-    check_choices,
-    check_ranges,
-    counted,
-    needs_extra,
-)
+from elmokit.errors import Bounds, CheckedFields, FormatError, Seed, counted, needs_extra
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.json_files import write_json
 from elmokit.files.sources import find_files
@@ -44,30 +37,26 @@ OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], obje
 MAX_SENTENCE_WORDS = 10_000
 """gensim's limit; it would silently ignore the rest of a longer sentence."""
 _SENTENCES_AN_EVENT = 1000
+_Number = Annotated[int, Bounds(1, 2**31 - 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorsConfig:
+class VectorsConfig(CheckedFields):
     """How vectors are trained; everything else is gensim's default."""
 
     kind: Kind = "skipgram"
     """``fasttext`` is skip-gram with n-grams (3 to 6), which also gives vectors to unseen words."""
-    dim: int = 256
-    window: int = 5
+    dim: _Number = 256
+    window: _Number = 5
     """Maximum number of words on each side that are predicted (cbow: that predict)."""
-    min_count: int = 5
+    min_count: _Number = 5
     """Rarer words get no vector."""
-    epochs: int = 5
-    negative: int = 5
+    epochs: _Number = 5
+    negative: _Number = 5
     """Random words that each target is contrasted with."""
-    buckets: int = 500_000
+    buckets: _Number = 500_000
     """fasttext: hash rows for n-grams, of ``dim`` numbers each in memory and in the binary file."""
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        counts = ("dim", "window", "min_count", "epochs", "negative", "buckets")
-        check_ranges(self, seed=SEEDS, **dict.fromkeys(counts, (1, 2**31 - 1)))
+    seed: Seed = 0
 
 
 @dataclass(frozen=True, kw_only=True)

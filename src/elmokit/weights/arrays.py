@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from safetensors import safe_open
@@ -12,6 +12,7 @@ from safetensors import safe_open
 from elmokit.errors import FormatError, check_choice
 from elmokit.files.sources import damage
 from elmokit.shapes import Float
+from elmokit.weights.locate import CONFIG_NAME
 
 Storage = Literal["float32", "float16", "int8", "int6"]
 """How weights are stored; computation is fp32 (or bf16, int8) after loading in every case."""
@@ -19,7 +20,7 @@ SCALE = ".scale"
 """What the name of a tensor's scales adds to the tensor's own name."""
 FLOATS = ("F32", "F16", "BF16")
 """Data types of weights, as safetensors names them; fp32 holds every value of all of them."""
-_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1", "I64": "<i8"}
+_NUMPY_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "i1"}
 _INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
 """The largest integer, and the significant bits of a scale."""
 
@@ -27,105 +28,91 @@ _INTEGERS: dict[Storage, tuple[int, int]] = {"int8": (127, 16), "int6": (31, 8)}
 
 
 class StoredArrays(Mapping[str, np.ndarray]):
-    """Arrays of a memory-mapped file as fp32: those of another type are made whenever asked for.
+    """The arrays of a safetensors file as fp32, made of other types whenever they are asked for.
 
-    Writing to an array does not change the file.
+    The file is memory-mapped; writing to an array does not change it.
+
+    Args:
+        path: The file; its matrices may be integers with a scale for each row (`pack`).
+        shapes: Names and shapes that it must have; None: any.
+        sha256: Its hash; None if it is not known: all values must be finite then.
+        config_name: The file beside it that shapes and hash are from.
+        advice: Ends the message of an error.
+
+    Raises:
+        FormatError: if the file is missing or damaged, or another one.
     """
 
-    def __init__(self, data: np.ndarray, header: dict[str, Any], names: Collection[str]) -> None:
-        self._data, self._header, self._names = data, header, dict.fromkeys(names)
+    def __init__(
+        self,
+        path: Path,
+        *,
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+        sha256: str | None = None,
+        config_name: str = CONFIG_NAME,
+        advice: str,
+    ) -> None:
+        if not path.exists():
+            raise FormatError(f"{path} is missing. {advice}")
+        path.open("rb").close()  # system errors name the path here, but not in safetensors
+        with (
+            damage(path, advice, what="not a complete safetensors file"),
+            safe_open(path, framework="numpy"),  # checks the header and all that it states
+        ):
+            mapped = np.memmap(path, np.uint8, mode="c")
+            start = 8 + int.from_bytes(mapped[:8].tobytes(), "little")
+            self._data, self._header = mapped[start:], json.loads(mapped[8:start].tobytes())
+        self.metadata: dict[str, str] = self._header.pop("__metadata__", None) or {}
+        self.shapes = {name: tuple(entry["shape"]) for name, entry in self._header.items()}
+        """Those of the arrays; scales are none."""
+        for name, entry in self._header.items():
+            if entry["dtype"] == "I8" and len(entry["shape"]) > 1:
+                if self.shapes.pop(name + SCALE, None) != (entry["shape"][0],):
+                    raise FormatError(
+                        f"{path}: tensor `{name}` is int8, but `{name + SCALE}` is not one scale "
+                        f"per row. {advice}"
+                    )
+            elif entry["dtype"] not in FLOATS:
+                raise FormatError(
+                    f"{path}: tensor `{name}` is of type {entry['dtype']}, expected "
+                    f"{' or '.join(FLOATS)}, or I8 with scales. {advice}"
+                )
+        if shapes is not None:
+            if fault := mismatch(shapes, self.shapes):
+                raise FormatError(
+                    f"{path}: {fault}. The file and {config_name} are of different models, or "
+                    f"damaged. {advice}"
+                )
+            self.shapes = dict(shapes)  # in this order
+        if sha256 is None:  # `pack` has checked the values of others
+            for name, array in self.items():
+                check_finite(array, name, path)
+        elif (actual := hashlib.sha256(mapped.data).hexdigest()) != sha256:
+            raise FormatError(
+                f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
+                f"{actual[:12]}…, but {config_name} says {sha256[:12]}…. {advice}"
+            )
 
     def __getitem__(self, name: str) -> Float[np.ndarray, "..."]:
-        if name not in self._names:
+        if name not in self.shapes:
             raise KeyError(name)
-        return _as_float(self._data, self._header, name)
+        is_packed = self._header[name]["dtype"] == "I8"
+        return _restored(self._stored(name), self._stored(name + SCALE) if is_packed else None)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.shapes)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self.shapes)
 
-
-def read_arrays(
-    path: Path, shapes: Mapping[str, tuple[int, ...]], *, sha256: str | None, advice: str
-) -> StoredArrays:
-    """Read a file of parameters with these names and shapes, and this hash, as fp32."""
-    mapped, data, header = _map(path, advice)
-    header.pop("__metadata__", None)
-    stored = {name: tuple(entry["shape"]) for name, entry in header.items()}
-    integers = {name for name in shapes if header.get(name, {}).get("dtype") == "I8"}
-    expected = dict(shapes) | {name + SCALE: shapes[name][:1] for name in integers}
-    if fault := mismatch(expected, stored):
-        raise FormatError(
-            f"{path}: {fault}. The file and config.json are of different models, or damaged. "
-            f"{advice}"
-        )
-    matrices = {name for name in integers if len(shapes[name]) > 1}
-    for name in expected:
-        _check_dtype(header, name, path, ("I8",) if name in matrices else FLOATS)
-    if sha256 is None:  # of older directories; `pack` has checked the values of others
-        for name in shapes:
-            check_finite(_as_float(data, header, name), name, path)
-    elif hashlib.sha256(mapped.data).hexdigest() != sha256:
-        raise FormatError(
-            f"{path}: damaged, of another model, or replaced while it was read: its SHA-256 is "
-            f"not the one in config.json. {advice}"
-        )
-    return StoredArrays(data, header, shapes)
-
-
-def read_all(
-    path: Path, *, advice: str, dtypes: Collection[str] = FLOATS
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Read all tensors of a file, memory-mapped and finite, and its metadata; bf16 as fp32."""
-    _, data, header = _map(path, advice)
-    metadata, arrays = header.pop("__metadata__", {}), {}
-    for name, entry in header.items():
-        _check_dtype(header, name, path, dtypes)
+    def _stored(self, name: str) -> np.ndarray:
+        """Return the numbers of the file, without a copy if NumPy has their type."""
+        entry = self._header[name]
+        start, end = entry["data_offsets"]
+        values = np.asarray(self._data[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
+        values = np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])
         is_bf16 = entry["dtype"] == "BF16"
-        arrays[name] = _as_float(data, header, name) if is_bf16 else _stored(data, entry)
-        if entry["dtype"] in FLOATS:
-            check_finite(arrays[name], name, path)
-    return arrays, metadata
-
-
-def _map(path: Path, advice: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
-    """Return the bytes of a file, those behind its header, and the header."""
-    if not path.exists():
-        raise FormatError(f"{path} is missing. {advice}")
-    path.open("rb").close()  # system errors name the path here, but not in safetensors
-    with (
-        damage(path, advice, what="not a complete safetensors file"),
-        safe_open(path, framework="numpy"),  # checks the header and all that it states
-    ):
-        mapped = np.memmap(path, np.uint8, mode="c")
-        start = 8 + int.from_bytes(mapped[:8].tobytes(), "little")
-        return mapped, mapped[start:], json.loads(mapped[8:start].tobytes())
-
-
-def _stored(data: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    start, end = entry["data_offsets"]
-    values = np.asarray(data[start:end]).view(_NUMPY_TYPES[entry["dtype"]])
-    return np.require(values.reshape(entry["shape"]), requirements=["ALIGNED"])
-
-
-def _as_float(data: np.ndarray, header: dict[str, Any], name: str) -> np.ndarray:
-    """Return a stored array as fp32, without a copy if it is that."""
-    values = _stored(data, header[name])
-    if header[name]["dtype"] == "BF16":
-        return (values.astype(np.uint32) << 16).view(np.float32)
-    scale = None
-    if header[name]["dtype"] == "I8":
-        scale = _stored(data, header[name + SCALE]).astype(np.float32)
-    return _restored(values, scale)
-
-
-def _check_dtype(header: dict[str, Any], name: str, path: Path, allowed: Collection[str]) -> None:
-    if (dtype := header[name]["dtype"]) not in allowed:
-        raise FormatError(
-            f"{path}: tensor `{name}` is of type {dtype}, expected {' or '.join(allowed)}."
-        )
+        return (values.astype(np.uint32) << 16).view(np.float32) if is_bf16 else values
 
 
 def check_finite(values: np.ndarray, name: str, path: Path) -> None:
@@ -185,19 +172,6 @@ def pack(arrays: Mapping[str, np.ndarray], storage: Storage) -> dict[str, np.nda
                 "first), or numbers that are not finite, as after a training that diverged."
             )
     return packed
-
-
-def unpack_all(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays of a file as fp32; undoes `pack`."""
-    scales = {name + SCALE for name, array in stored.items() if array.dtype == np.int8}
-    unpacked = {}
-    for name, array in stored.items():
-        scale = stored.get(name + SCALE) if array.dtype == np.int8 else None
-        if array.dtype == np.int8 and (scale is None or scale.shape != array.shape[:1]):
-            raise ValueError(f"`{name}` is int8, but `{name + SCALE}` is not one scale per row")
-        if name not in scales:
-            unpacked[name] = _restored(array, scale)
-    return unpacked
 
 
 def _packed(array: np.ndarray, storage: Storage) -> tuple[np.ndarray, np.ndarray | None]:

@@ -2,8 +2,7 @@
 
 import copy
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from elmokit.text.given_sentences import GivenSentence
 from elmokit.text.lexicon import Lexicon, LexiconVocab
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import FLOATS, Storage, read_all, round_all
+from elmokit.weights.arrays import Storage, round_all
 from elmokit.weights.bilm_tf import read_original
 from elmokit.weights.stored_bilm import (
     Arrays,
@@ -236,9 +235,3 @@ class WithoutStorage(TorchFunctionMode):
         if getattr(func, "__module__", None) == nn.init.__name__:
             return args[0] if args else options["tensor"]
         return func(*args, **options)
-
-
-def read_tensors(path: Path, *, advice: str, dtypes: Collection[str] = FLOATS) -> dict[str, Tensor]:
-    """Read all tensors of a file, memory-mapped, of these types and finite; bf16 as fp32."""
-    arrays, _ = read_all(path, advice=advice, dtypes=dtypes)
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}

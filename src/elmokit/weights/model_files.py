@@ -5,20 +5,20 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from elmokit.bilm.config import MAX_WORDS, NORM_EPSILON, BiLMConfig, LayerNorm, SoftmaxConfig
 from elmokit.config import from_dict, to_dict
-from elmokit.errors import FormatError, check_ranges
+from elmokit.errors import Bounds, CheckedFields, FormatError
 from elmokit.files.atomic import StrPath, atomic_file
 from elmokit.files.json_files import read_json
 from elmokit.shapes import Float
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
-from elmokit.weights.arrays import Storage, read_all
+from elmokit.weights.arrays import Storage, StoredArrays
 from elmokit.weights.locate import CONFIG_NAME, packaged_models
 
 MODEL_TYPE = "elmokit"
@@ -43,7 +43,7 @@ FILE_MANAGER_FILES = (".DS_Store", "desktop.ini", "Thumbs.db")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelDirConfig:
+class ModelDirConfig(CheckedFields):
     model_type: str = MODEL_TYPE
     """Identifies our directories."""
     elmokit_version: str = ""
@@ -60,7 +60,7 @@ class ModelDirConfig:
     """The network."""
     softmax: SoftmaxConfig | None = None
     """The output layer; None for a model that only encodes."""
-    num_words: int | None = None
+    num_words: Annotated[int, Bounds(1, MAX_WORDS)] | None = None
     """V, classes of the softmax."""
     has_vocab: bool | None = None
     """Whether there is a ``vocab.txt``; None in older directories."""
@@ -74,9 +74,6 @@ class ModelDirConfig:
     """Neutral sentences, words joined by spaces, to warm up the LSTM state."""
     training: dict[str, Any] = field(default_factory=dict)
     """Free-form training metadata."""
-
-    def __post_init__(self) -> None:
-        check_ranges(self, num_words=(1, MAX_WORDS))
 
 
 def read_config(directory: Path) -> ModelDirConfig:
@@ -214,17 +211,14 @@ def write_mixes(mixes: TrainedMixes, path: StrPath) -> None:
 def read_mixes(path: StrPath) -> TrainedMixes:
     """Read a file of mixtures."""
     source = Path(path)
-    arrays, metadata = read_all(source, advice=_ADVICE)
-    norm = metadata.get(_NORM)
+    arrays = StoredArrays(source, advice=_ADVICE)
+    norm = arrays.metadata.get(_NORM)
     weights, gammas = (arrays.get(name, np.zeros(())) for name in ("mix_weights", "gammas"))
     has_shapes = weights.ndim == 2 and gammas.shape == weights.shape[:1]
     if not has_shapes or norm not in get_args(LayerNorm):
-        shapes = {name: array.shape for name, array in arrays.items()}
         raise FormatError(
             f"{source}: expected `mix_weights` (M, L), `gammas` (M,), and one of "
-            f"{', '.join(get_args(LayerNorm))} as `{_NORM}`, got {shapes} and {norm!r}. {_ADVICE}"
+            f"{', '.join(get_args(LayerNorm))} as `{_NORM}`, got {arrays.shapes} and {norm!r}. "
+            f"{_ADVICE}"
         )
-    return TrainedMixes(
-        mix_weights=weights.astype(np.float32), gammas=gammas.astype(np.float32),
-        layer_norm=cast(LayerNorm, norm),
-    )  # fmt: skip
+    return TrainedMixes(mix_weights=weights, gammas=gammas, layer_norm=cast(LayerNorm, norm))

@@ -41,7 +41,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 from elmokit.text.word_vocab import WordVocab
 from elmokit.version import __version__
 from elmokit.weights import model_files as files
-from elmokit.weights.arrays import Storage, pack, read_arrays, round_all
+from elmokit.weights.arrays import Storage, StoredArrays, pack, round_all
 from elmokit.weights.card import model_card, result_metadata
 from elmokit.weights.locate import CONFIG_NAME, find_model
 
@@ -262,8 +262,8 @@ def read_bilm(path: str | os.PathLike[str] | None = None) -> StoredBiLM:
     except ValueError as error:
         raise FormatError(f"{directory / CONFIG_NAME}: {error}") from error
     shapes = parameter_shapes(config.bilm, config.softmax, num_words)
-    arrays = read_arrays(
-        directory / files.WEIGHTS_NAME, shapes, sha256=config.weights_sha256,
+    arrays = StoredArrays(
+        directory / files.WEIGHTS_NAME, shapes=shapes, sha256=config.weights_sha256,
         advice=files.COPY_AGAIN,
     )  # fmt: skip
     is_stated = config.weights_sha256 is not None and config.hash_key == files.hash_key(config)

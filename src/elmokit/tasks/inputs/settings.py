@@ -6,10 +6,10 @@ Networks are built from, and runs record, what `InputSettings.resolved` returns.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
-from elmokit.errors import check_choices, check_ranges
+from elmokit.errors import Bounds, CheckedFields
 from elmokit.inference.results import StartState
 from elmokit.tasks.registry import EmbeddingKind
 
@@ -46,7 +46,7 @@ UNRECORDED = {"state": "reset", "static_scale": "given"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputSettings:
+class InputSettings(CheckedFields):
     """Which representations a task model reads, and how; none: the task's default."""
 
     embeddings: EmbeddingKind = "elmo"
@@ -56,9 +56,9 @@ class InputSettings:
     characters: bool | None = None
     """A character CNN of the task's own (16-d characters, 128 filters of width 3). If left open,
     it is also used when nothing else would be read at the input."""
-    dropout: float | None = None
+    dropout: Annotated[float, Bounds(0.0, math.nextafter(1.0, 0.0))] | None = None
     """Dropout of each mixture."""
-    layer_l2: float | None = None
+    layer_l2: Annotated[float, Bounds(0.0, math.inf)] | None = None
     """λ on the layer weights (elmo, random)."""
     layer_norm: Literal["none", "token", "batch"] | None = None
     """Normalization of the layers before they are mixed, as in `elmokit.bilm.scalar_mix`."""
@@ -67,10 +67,6 @@ class InputSettings:
     static_scale: Literal["given", "learned"] = "given"
     """Scale of static vectors: that of their file, or a learned γ that starts where they are as
     large as a mixture."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_ranges(self, dropout=(0.0, math.nextafter(1.0, 0.0)), layer_l2=(0.0, math.inf))
 
     @property
     def sources(self) -> ConditionInputs:

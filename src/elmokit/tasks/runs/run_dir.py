@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from safetensors.numpy import save_file
 
 from elmokit.config import from_dict, parse_record
-from elmokit.errors import SEEDS, FormatError, check_choices, check_ranges
+from elmokit.errors import Bounds, CheckedFields, Count, FormatError, Positive, Seed
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import json_bytes, read_json
 from elmokit.files.lines import MAX_WORD_LIST_BYTES, read_bounded
@@ -28,7 +28,7 @@ from elmokit.tasks.registry import find_task
 from elmokit.tasks.task import Units
 from elmokit.vectors.static_vectors import StaticVectors
 from elmokit.vectors.vector_files import VectorsReference
-from elmokit.weights.arrays import FLOATS, Storage, read_all, unpack_all
+from elmokit.weights.arrays import Storage, StoredArrays
 from elmokit.weights.locate import RUN_CONFIG_NAME
 
 CONFIG_FILE = RUN_CONFIG_NAME
@@ -128,14 +128,7 @@ def run_hash(run_dir: Path) -> str | None:
 def read_weights(run_dir: Path, *, sha256: str | None = None) -> dict[str, np.ndarray]:
     """Return the weights of a run as fp32; FormatError if they have not the hash ``sha256``."""
     path = run_dir / WEIGHTS_FILE
-    stored, _ = read_all(path, advice=ADVICE, dtypes=(*FLOATS, "I8"))
-    if sha256 is not None and (actual := file_sha256(path)) != sha256:
-        raise FormatError(
-            f"{path}: damaged, or of another run: its SHA-256 is {actual[:12]}…, but {CONFIG_FILE} "
-            f"says {sha256[:12]}…. {ADVICE}"
-        )
-    with damage(path, ADVICE):
-        return unpack_all(stored)
+    return dict(StoredArrays(path, sha256=sha256, config_name=CONFIG_FILE, advice=ADVICE))
 
 
 def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVectors | None:
@@ -147,41 +140,31 @@ def read_static(run_dir: Path, arrays: Mapping[str, np.ndarray]) -> StaticVector
         return StaticVectors(words, values[2:])
 
 
-MANY, POSITIVE = 1 << 40, (1e-300, 1e300)
-
-
 @dataclass(frozen=True, kw_only=True)
-class TaskTrainConfig:
+class TaskTrainConfig(CheckedFields):
     """How a task model is trained."""
 
-    epochs: int = 20
+    epochs: Count = 20
     """Most passes over the training set."""
-    batch_size: int | None = field(default=None, metadata=FIXED)
+    batch_size: Count | None = field(default=None, metadata=FIXED)
     """Examples per update; none: the task's default."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Peak rate of Adam."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Of the rate; ``cosine`` rises over the first twentieth of all epochs and falls to a twentieth
     of the peak at their end."""
-    clip_norm: float = 5.0
+    clip_norm: Positive = 5.0
     """Bound on the global norm of the gradient."""
-    patience: int = 4
+    patience: Count = 4
     """Whole epochs without a better dev score before training ends."""
-    seed: int = field(default=0, metadata=FIXED)
+    seed: Seed = field(default=0, metadata=FIXED)
     """Of weights, order and dropout."""
-    label_share: float = field(default=1.0, metadata=FIXED)
+    label_share: Annotated[float, Bounds(1e-12, 1.0)] = field(default=1.0, metadata=FIXED)
     """Share of the training examples that is used, drawn with the seed."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_ranges(
-            self, seed=SEEDS, epochs=(1, MANY), batch_size=(1, MANY), patience=(1, MANY),
-            learning_rate=POSITIVE, clip_norm=POSITIVE, label_share=(1e-12, 1.0),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskRunConfig:
+class TaskRunConfig(CheckedFields):
     """Everything that decides a task run."""
 
     task: str = field(metadata=FIXED)
@@ -191,17 +174,13 @@ class TaskRunConfig:
     ``characters``: for ``ner`` whose rows are the characters of the text."""
     hidden_dims: tuple[int, ...] = field(default=(), metadata=FIXED)
     """Widths of the recurrent layers; none: the task's default."""
-    dropout: float | None = field(default=None, metadata=FIXED)
+    dropout: Annotated[float, Bounds(0.0, 0.999)] | None = field(default=None, metadata=FIXED)
     """Of the network; none: the task's default. Mixtures have ``inputs.dropout``; where that is 0
     by default (pos, ner, nli) the network drops them with its other inputs."""
     inputs: InputSettings = field(default_factory=InputSettings, metadata=FIXED)
     """What is read at each word."""
     train: TaskTrainConfig = field(default_factory=TaskTrainConfig)
     """How the model is trained."""
-
-    def __post_init__(self) -> None:
-        check_choices(self)
-        check_ranges(self, dropout=(0.0, 0.999))
 
     def resolved(self, *, with_static: bool) -> "TaskRunConfig":
         """Return the configuration completed with the task's defaults."""

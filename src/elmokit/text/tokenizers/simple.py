@@ -77,26 +77,15 @@ class SimpleTokenizer:
         return tokenizer
 
     def tokenize(self, sentence: str) -> list[str]:
-        chunks = _without_zero_width(sentence).split()
-        tokens: list[str] = []
-        for i, chunk in enumerate(chunks):
-            analyzed = self._analyze(chunk)
-            if analyzed.end == _GLUED:
-                chunks[i + 1 :] = self._pieces(chunks[i:])
-            elif i + 1 < len(chunks):
-                tokens += analyzed.tokens
-            else:
-                tokens += analyzed.final_tokens
-        return tokens
+        return next(iter(self._split(sentence, is_sentence=True)), [])
 
     def sentences(self, text: str) -> list[list[str]]:
-        found: list[list[str]] = []
-        for line in text.splitlines():
-            self._split_line(_without_zero_width(line).split(), found)
-        return found
+        return [words for line in text.splitlines() for words in self._split(line)]
 
-    def _split_line(self, chunks: list[str], found: list[list[str]]) -> None:
-        cached = self._cache.get
+    def _split(self, line: str, *, is_sentence: bool = False) -> list[list[str]]:
+        """Return the sentences of a line, or the only one that it is."""
+        chunks, cached = _without_zero_width(line).split(), self._cache.get
+        found: list[list[str]] = []
         current: list[str] = []
         for i, chunk in enumerate(chunks):
             tokens, end, final_tokens = cached(chunk) or self._analyze(chunk)
@@ -105,8 +94,8 @@ class SimpleTokenizer:
             elif end == _GLUED:
                 # The pieces become the next chunks of this loop, so their ends are judged, too.
                 chunks[i + 1 :] = self._pieces(chunks[i:])
-            elif i + 1 < len(chunks) and not self._rules.ends_sentence(
-                current, chunk, end, chunks[i + 1]
+            elif i + 1 < len(chunks) and (
+                is_sentence or not self._rules.ends_sentence(current, chunk, end, chunks[i + 1])
             ):
                 current += tokens
             else:
@@ -115,6 +104,7 @@ class SimpleTokenizer:
                 current = []
         if current:
             found.append(current)
+        return found
 
     def _pieces(self, chunks: list[str]) -> list[str]:
         """Return chunks with those of glued sentences in pieces, in linear time for a line."""

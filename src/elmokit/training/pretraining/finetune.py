@@ -15,7 +15,7 @@ import torch
 from elmokit.bilm.softmax import FullSoftmax, SoftmaxConfig
 from elmokit.corpus.readers import read_sentences
 from elmokit.corpus.shards import ShardSet
-from elmokit.errors import InputError, as_input_error, check_ranges, refuse
+from elmokit.errors import InputError, Share, as_input_error, refuse
 from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.json_files import jsonable, read_json, write_json
@@ -43,14 +43,11 @@ class FinetuneConfig(RunConfig):
     The text is split by the model's own tokenizer; ``softmax`` is for a model without one.
     """
 
-    softmax_first_share: float = 0.3
+    softmax_first_share: Share = 0.3
     """Share of the budget in which only a new softmax is trained, to protect the biLM."""
     train: TrainConfig = field(default_factory=lambda: TrainConfig(batch_size=16, num_epochs=1.0))
     optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(learning_rate=1e-3))
     validation: ValidationConfig = field(default_factory=lambda: ValidationConfig(num_times=4))
-
-    def __post_init__(self) -> None:
-        check_ranges(self, softmax_first_share=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
