@@ -171,7 +171,7 @@ def _check_overrides(overrides: Sequence[str], conditions: Sequence[Condition]) 
 
 
 def _key(override: str) -> str:
-    return override.partition("=")[0].translate({ord(sign): None for sign in " '\""})
+    return override.partition("=")[0].replace(" ", "")
 
 
 def _config_of(
