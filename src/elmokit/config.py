@@ -157,14 +157,13 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """Read one TOML file."""
+    missing = (
+        f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
+        "no file: --set train.batch_size=64."
+    )
     import tomllib
 
-    if not Path(path).exists():
-        raise FileNotFoundError(
-            f"There is no recipe {path}. A recipe is a TOML file of settings; single settings need "
-            "no file: --set train.batch_size=64."
-        )
-    data = read_bounded(path, MAX_TOML_BYTES)
+    data = read_bounded(path, MAX_TOML_BYTES, missing=missing)
     try:
         return tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # also numbers of too many digits

@@ -32,21 +32,19 @@ more; what small files hold is bounded by what compression can do."""
 
 
 def read_bounded(
-    path: str | os.PathLike[str], max_bytes: int, *, compression: str | None = ""
+    path: str | os.PathLike[str], max_bytes: int, *, missing: str | None = None
 ) -> bytes:
-    """Return the bytes of a file, which may be a pipe; ``compression`` is that of `read_pieces`.
-
-    The limit is one of the decompressed bytes.
-    """
-    content = bytearray()
-    for piece in read_pieces(Path(path), compression=compression):
-        content += piece
-        if len(content) > max_bytes:
-            raise FormatError(
-                f"{os.fspath(path)}: larger than {max_bytes:,} bytes, the limit for such a file. "
-                "Is it the right one? If it is data, split it."
-            )
-    return bytes(content)
+    """Return the bytes of a file, which may be a pipe."""
+    if missing is not None and not Path(path).exists():
+        raise FileNotFoundError(missing)
+    with Path(path).open("rb") as file:
+        # pipes have no size; a byte more than allowed tells a file of the limit from a longer one
+        is_larger = os.fstat(file.fileno()).st_size > max_bytes
+        pieces = iter(lambda: file.read(1 << 20), b"")  # of the limit, all would be allocated
+        content = b"".join(itertools.islice(pieces, 0 if is_larger else (max_bytes >> 20) + 1))
+    if is_larger or len(content) > max_bytes:
+        raise too_large(path, max_bytes)
+    return content
 
 
 def most_bytes(num_stored: int) -> int:
@@ -66,6 +64,14 @@ def check_growth(path: object, num_bytes: int, num_stored: int) -> None:
             f"are stored; at most {most_bytes(num_stored):,} are believed. It is damaged, or names "
             "the same data many times."
         )
+
+
+def too_large(path: str | os.PathLike[str], max_bytes: int) -> FormatError:
+    """Return the error for a file beyond the size."""
+    return FormatError(
+        f"{os.fspath(path)}: larger than {max_bytes:,} bytes, the limit for such a file. "
+        "Is it the right one? If it is data, split it."
+    )
 
 
 MAX_LINE_BYTES = 1 << 26
@@ -182,4 +188,9 @@ def read_text(path: Path) -> str:
 
 def read_whole(path: Path, max_bytes: int) -> bytes:
     """Return the bytes of a text file, decompressed and without byte order mark."""
-    return read_bounded(path, max_bytes, compression=None).removeprefix(_UTF8_BOM)
+    content = bytearray()
+    for piece in read_pieces(path):
+        content += piece
+        if len(content) > max_bytes:
+            raise too_large(path, max_bytes)
+    return bytes(content).removeprefix(_UTF8_BOM)
