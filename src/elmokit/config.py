@@ -10,8 +10,7 @@ tuple, and ``"none"`` to None where the type has it, as TOML has no null. Whatev
 import dataclasses
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from operator import methodcaller
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -41,11 +40,14 @@ def from_dict(
         return _built(cls, settings, ())
     except _RefusedError as refused:
         path, problem = refused.args
+        if problem == _UNKNOWN_KEY:
+            problem += f". {_suggestion(cls, path)}"
         key = ".".join(map(str, path))
         origin = _origin(key, source, overrides)
         raise ConfigError(f"{origin}: `{key or 'the table'}`: {problem}.") from refused
 
 
+_UNKNOWN_KEY = "unknown setting"
 _LARGEST: Any = sys.float_info.max
 
 
@@ -100,7 +102,7 @@ def _built_table(cls: type, value: Any, path: tuple[str | int, ...]) -> Any:
     # first: the key that an unknown one was meant to be may be missing
     for key in value:
         if key not in fields:
-            raise _RefusedError((*path, key), f"unknown setting. {_suggestion(key, fields)}")
+            raise _RefusedError((*path, key), _UNKNOWN_KEY)
     built = {key: _built(hints[key], one, (*path, key)) for key, one in value.items()}
     for name, field in fields.items():
         if name not in built and field.default is field.default_factory is dataclasses.MISSING:
@@ -111,11 +113,16 @@ def _built_table(cls: type, value: Any, path: tuple[str | int, ...]) -> Any:
         raise _RefusedError(path, str(error).removesuffix(".")) from error
 
 
-def _suggestion(key: str, names: Collection[str]) -> str:
+def _suggestion(cls: type, path: Sequence[int | str]) -> str:
     """Say which name an unknown key was probably meant to be, and which ones its table has."""
     import difflib
 
-    near = difflib.get_close_matches(key, names, n=1, cutoff=_MIN_LIKENESS)
+    table: Any = cls
+    for key in path[:-1]:
+        hint = get_type_hints(table)[key] if isinstance(key, str) else get_args(table)[0]
+        table = _dataclass_in(hint) or hint
+    names = [field.name for field in dataclasses.fields(table)]
+    near = difflib.get_close_matches(str(path[-1]), names, n=1, cutoff=_MIN_LIKENESS)
     hint = f"Did you mean `{near[0]}`? " if near else ""
     return f"{hint}Allowed here: {', '.join(sorted(names))}"
 
@@ -178,20 +185,23 @@ def apply_overrides(data: Mapping[str, Any], overrides: Sequence[str]) -> dict[s
     """
     result = dict(data)
     for override in overrides:
-        result = merged(result, _settings_of(override))
+        key, separator, text = override.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(
+                f"--set takes key=value, such as train.batch_size=64, got {override!r}."
+            )
+        setting, parts = _parse_value(text.strip()), [part.strip() for part in key.split(".")]
+        table: Any = result
+        for part in parts[:-1]:
+            table = table.get(part, {})
+            if not isinstance(table, Mapping):
+                raise ConfigError(
+                    f"--set {override}: `{part}` is a value, not a table of settings."
+                )
+        for part in reversed(parts):
+            setting = {part: setting}
+        result = merged(result, setting)
     return result
-
-
-def _settings_of(override: str) -> dict[str, Any]:
-    import tomllib
-
-    key, separator, text = override.partition("=")
-    as_string = f"{key}={json.dumps(text.strip(), ensure_ascii=False)}"
-    for line in (override, as_string) if separator else ():
-        with suppress(ValueError, RecursionError):  # also numbers of too many digits
-            if settings := tomllib.loads(line):  # not of a comment
-                return settings
-    raise ConfigError(f"--set takes key=value, such as train.batch_size=64, got {override!r}.")
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,6 +211,15 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
         result[key] = merged(result[key], value) if both else value
     return result
+
+
+def _parse_value(text: str) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
 
 
 def _dataclass_in(hint: Any) -> type | None:

@@ -95,7 +95,7 @@ class TestOverrides:
     @pytest.mark.parametrize(
         ("text", "value"),
         [("5", 5), ("1e-3", 1e-3), ("true", True), ('"5"', "5"), ("slow", "slow"), ("a=b", "a=b"),
-         ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]), ("", ""), (r"C:\a 😀", r"C:\a 😀")],
+         ("[[1, 2], [3, 4]]", [[1, 2], [3, 4]]), ("", "")],
     )  # fmt: skip
     def test_values_are_read_as_toml_else_as_strings(self, text, value):
         assert apply_overrides({}, [f"part.rate={text}"]) == {"part": {"rate": value}}
@@ -114,14 +114,14 @@ class TestOverrides:
             name="none", optional="none"
         )
 
-    @pytest.mark.parametrize("override", ["part.rate", "=5", "#part.rate=5"])
+    @pytest.mark.parametrize("override", ["part.rate", "=5"])
     def test_an_override_without_key_or_value_is_refused(self, override):
         with pytest.raises(ConfigError, match=rf"--set .*key=value, .*'{override}'"):
             apply_overrides({}, [override])
 
     def test_a_value_is_no_table(self):
-        with pytest.raises(ConfigError, match=r"--set limit\.x=2: `limit`: .*whole number.*x"):
-            from_dict(Whole, {"limit": 5}, overrides=["limit.x=2"])
+        with pytest.raises(ConfigError, match=r"part\.rate=2: `part` is a value"):
+            apply_overrides({}, ["part=5", "part.rate=2"])
 
 
 @dataclass(frozen=True, kw_only=True)
