@@ -46,6 +46,7 @@ also_copy = {others}
 use_git_change_detection = false
 """
 FORGET = """
+import functools, gc
 
 def pytest_sessionstart(session):
     for one in gc.get_objects():

@@ -207,7 +207,7 @@ def run(options: argparse.Namespace) -> int:
         words = {way: rate for way in options.ways if isinstance(rate := rates[way], float)}
         best = max(words, key=words.__getitem__, default=None)
         if best is None or words[best] < options.least:
-            print(f"{best} is too slow: use the GPU for task runs instead")
+            print(f"{words or rates} is too slow: use the GPU for task runs instead")
             return 3
         minutes = options.minutes - (time.monotonic() - begun) / 60 - options.reserve_minutes
         run_dir = work / "run"

@@ -178,8 +178,9 @@ class CheckedFields:
     """Base of dataclasses whose fields are checked when they are built, by `check_setting`."""
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(type(self), include_extras=True).items():
-            check_setting(getattr(self, name), hint, name=name)
+        hints = get_type_hints(type(self), include_extras=True)
+        for name, value in vars(self).items():
+            check_setting(value, hints[name], name=name)
 
 
 def check_setting(value: object, hint: Any, *, name: str) -> None:
@@ -187,20 +188,20 @@ def check_setting(value: object, hint: Any, *, name: str) -> None:
 
     None is allowed where the type has it. Other types are not checked.
     """
-    kinds = union_members(hint)
-    if value is None and type(None) in kinds:
+    own, *others = [kind for kind in union_members(hint) if kind is not type(None)]
+    if value is None and type(None) in union_members(hint):
         return
-    if get_origin(kinds[0]) is Annotated:
-        kind, bounds = get_args(kinds[0])
+    if get_origin(own) is Annotated and isinstance(get_args(own)[1], Bounds):
+        kind, bounds = get_args(own)
         low, high = bounds.low, bounds.high
         if not is_number(value, whole=kind is int) or not low <= value <= high:
             raise ConfigError(
                 f"`{name}` must be {KIND_NAMES[kind]} from {_number(low)} to {_number(high)}, got "
                 f"{shown(value)}"
             )
-    elif get_origin(kinds[0]) is Literal:
+    elif get_origin(own) is Literal and not others:
         try:
-            check_choice(value, kinds[0], name=name)
+            check_choice(value, own, name=name)
         except InputError as error:
             raise ConfigError(str(error)) from None
 

@@ -108,6 +108,8 @@ class TestBounds:
 @dataclass(frozen=True, kw_only=True)
 class Named(CheckedFields):
     kind: Literal["fast", "slow"] = "fast"
+    layers: Literal["top"] | int = 3
+    note: Annotated[str, "not bounds"] = ""
     other: Literal["some"] | None = None
 
 

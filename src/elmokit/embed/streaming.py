@@ -42,6 +42,9 @@ def stream_vectors(
     All start from one state (one row), or from zeros; with ``carry`` only the first does, and each
     of the others from the state after the previous one. ``encode`` is that of `FrozenBiLM`.
     """
+    lstm = engine.network.config.lstm
+    leading = (lstm.num_layers + 1,) if layers == "all" else ()
+    nothing = np.empty((*leading, 0, 2 * lstm.projection_dim), dtype=np.float32)
     for buffer in fill_buffers(sentences, max_tokens=batch_tokens * BATCHES_PER_BUFFER):
         vectors, tokens = encode(buffer)
         if carry:
@@ -51,15 +54,16 @@ def stream_vectors(
                 yield EmbeddedSentence(words, out.vectors[0], start)
             continue
         results: dict[int, np.ndarray] = {}
-        lengths = [len(sentence) for sentence in tokens.sentences]
+        filled = [i for i, words in enumerate(buffer) if words]  # the others need no computing
+        lengths = [len(tokens.sentences[i]) for i in filled]
         for batch in batch_by_length(lengths, max_tokens=batch_tokens):
-            rows = [tokens.sentences[i] for i in batch]
+            rows = [tokens.sentences[filled[i]] for i in batch]
             if layers == 0:
                 # the token layer needs no LSTM, and has the same vector in both halves
                 arrays = [np.tile(vectors[row[1:-1]], 2) for row in rows]
             else:
                 state = None if start is None else start.repeated(len(batch))
                 arrays = engine.run(vectors, rows, layers=layers, state=state).vectors
-            results |= zip(batch, arrays, strict=True)
+            results |= zip((filled[i] for i in batch), arrays, strict=True)
         for i, words in enumerate(buffer):
-            yield EmbeddedSentence(words, results.pop(i), None)
+            yield EmbeddedSentence(words, results.pop(i, nothing), None)

@@ -5,6 +5,7 @@ The columns are the fields of `WordSurprisal` or `TypedWord`.
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from io import StringIO
@@ -57,7 +58,7 @@ def write_jsonl(rows: Rows, stream: TextIO | StringIO, columns: Sequence[str]) -
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(map(asdict, value))
-    return None if value != value else value  # NaN is no JSON
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Metadata) -> None:

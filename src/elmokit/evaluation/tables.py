@@ -69,7 +69,7 @@ class Table:
         places = self.numbers(name) - first
         if (is_wrong := places % 1 != 0).any():  # also NaN
             line = self.lines[int(is_wrong.argmax())]
-            raise InputError(f"{self.path}, line {line}: `{name}` must be a whole number.")
+            raise InputError(f"{self.path}, line {line}: `{name}` is missing or no whole number.")
         return places.astype(np.int64)
 
 

@@ -209,7 +209,8 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
         raise FileNotFoundError(f"{data} has no test set: a NAME{_TEXT} with NAME{_KEYS}.")
     if test not in tests and (test is not None or len(tests) > 1):
         raise InputError(
-            f"{data} has the test sets {', '.join(tests)}: choose one with --test, or leave one."
+            f"{data} has the test sets {', '.join(tests)}: choose one of them with --test, or let "
+            "the folder have only one."
         )
     return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
 

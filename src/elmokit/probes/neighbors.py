@@ -229,7 +229,7 @@ def nearest_occurrences(
         best.setdefault(Occurrence(tuple(tokens), int(cosines.argmax())), float(cosines.max()))
         # a stable sort: of equally near words the first is kept
         best = dict(sorted(best.items(), key=itemgetter(1), reverse=True)[:num_neighbors])
-    if not best:
+    if num_neighbors and not best:
         raise InputError("The text has no sentence but that of the word.")
     return Neighborhood(query, tuple(best), tuple(best.values()))
 

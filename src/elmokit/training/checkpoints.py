@@ -68,8 +68,12 @@ def load_checkpoint(checkpoints: Pieces) -> Checkpoint | None:
     for name in ("model", "optimizer", "carry", "average"):
         file = path / f"{name}.safetensors"
         if name != "average" or file.exists():
+            if not file.exists():
+                raise FormatError(f"{file}: missing. {advice}")
+            file.open("rb").close()  # system errors name the path here, but not in safetensors
             with damage(file, advice, what="not a complete safetensors file"):
-                tensors[name] = {key: tensor.clone() for key, tensor in load_file(file).items()}
+                mapped = load_file(file)
+            tensors[name] = {key: tensor.clone() for key, tensor in mapped.items()}
             for key, tensor in tensors[name].items():
                 check_finite(tensor.float().numpy(), key, file)
     return Checkpoint(path, metadata=read_json(path / METADATA, advice=advice), **tensors)

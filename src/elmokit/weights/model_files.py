@@ -213,7 +213,8 @@ def read_mixes(path: StrPath) -> TrainedMixes:
     source = Path(path)
     arrays = StoredArrays(source, advice=_ADVICE)
     norm = arrays.metadata.get(_NORM)
-    weights, gammas = (arrays.get(name, np.zeros(())) for name in ("mix_weights", "gammas"))
+    # copied: the arrays are views of the file
+    weights, gammas = (np.array(arrays.get(name, 0)) for name in ("mix_weights", "gammas"))
     has_shapes = weights.ndim == 2 and gammas.shape == weights.shape[:1]
     if not has_shapes or norm not in get_args(LayerNorm):
         raise FormatError(

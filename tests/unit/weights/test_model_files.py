@@ -35,6 +35,8 @@ def test_what_was_trained_is_kept(tmp_path):
     assert np.array_equal(found.mix_weights, MIXES.mix_weights)
     assert np.array_equal(found.gammas, MIXES.gammas)
     assert found.layer_norm == "token"
+    (tmp_path / "m").write_bytes(b"")
+    assert np.array_equal(found.gammas, MIXES.gammas), "of the file"
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ def reading(
     report = reading_gains(model, table, columns)
     if output is not None:
         write_table(output, report.header, report.rows)
-    only_printed = ("num_groups", "header", "rows")
-    data = {name: value for name, value in vars(report).items() if name not in only_printed}
+    not_told = ("num_groups", "header", "rows")
+    data = {name: value for name, value in vars(report).items() if name not in not_told}
     return Result(data, _lines(report))
 
 

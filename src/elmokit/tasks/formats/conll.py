@@ -110,14 +110,13 @@ def _read_columns(path: Path, report: ExampleReport, *, spaces: str) -> Iterator
     first = next((row for rows in blocks for row in rows if not is_comment(row.fields[0])), None)
     if first is None:
         return
+    while all(is_comment(row.fields[0]) for row in blocks[0]):
+        del blocks[0]  # notes at the head of the file
     width = len(first.fields)
 
     def is_note(row: Row) -> bool:  # not the word "#", which has a tag and as many columns
         is_row = len(row.fields) == width > 1 and _TAG.fullmatch(row.fields[-1])
         return is_comment(row.fields[0]) and not is_row
-
-    while all(map(is_note, blocks[0])):
-        del blocks[0]  # notes at the head of the file
 
     def is_space(row: Row) -> bool:
         others = row.fields[:-1]

@@ -22,7 +22,7 @@ from ....builders.task_files import document, row
         ("## id-7\t<강:LOC>가\n# text = 강가\n#\tO\n#강\tB-LOC\n", "# #강", "O B-LOC"),
         ("# the O\n# NN O B-ORG\nMeToo NN O I-ORG\n", "# MeToo", "B-ORG I-ORG"),
         ("# a comment\n# 2\n# B-PER\nx I-PER\n\n# O\nwins O\n", "# x|# wins", "B-PER I-PER|O O"),
-        ("#\tO\n\nMinji\tB-PER\nsat\tO\n", "#|Minji sat", "O|B-PER O"),
+        ("# E-NER\n\nRain B-ORG\nfalls O\n", "Rain falls", "B-ORG O"),
         ("# outside is O\nRain B-PER\nfalls O\n\n# Vitamin B-12\n", "Rain falls", "B-PER O"),
         ("-DOCSTART- -X- O O\n\nRain NN B-NP O\n\n-DOCSTART- -X- O O\nSun NN B-NP O\n",
          "Rain|Sun", "O|O"),
