@@ -12,8 +12,7 @@ from elmokit.embed import job
 from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.contexts import find_distinct_tokens
-from elmokit.inference.engine import Engine
-from elmokit.inference.precision import build_network
+from elmokit.inference.precision import build_engine
 from elmokit.inference.results import LSTMState
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
@@ -65,15 +64,15 @@ def plain_layers(model, sentences, *, state=None) -> tuple[list[np.ndarray], BiL
     return layers, out.state
 
 
-def network_of(model: PretrainedBiLM, precision="fp32"):
-    """The network of a model on the CPU."""
-    return build_network(model.config, model.arrays(), precision=precision, device="cpu")
+def engine_of(model: PretrainedBiLM, precision="fp32"):
+    """The engine of a model on the CPU."""
+    return build_engine(model.config, model.arrays(), precision=precision, device="cpu")
 
 
 def run_engine(model, sentences, *, precision="fp32", state=None, **options):
     """The answer of the engine, with the state of the modules."""
     tokens = find_distinct_tokens(sentences)
-    engine = Engine(network_of(model, precision))
+    engine = engine_of(model, precision)
     vectors = engine.encode_tokens(model.ids_of_words(tokens.words))
     before = None if state is None else LSTMState.of(state)
     out = engine.run(vectors, tokens.sentences, state=before, **options)

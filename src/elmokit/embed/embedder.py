@@ -71,7 +71,7 @@ class Embedder:
             )  # fmt: skip
         self._model_hash = model_hash.result()
         self._fingerprint = model.fingerprint(self._model_hash)
-        self.precision: Precision = self._bilm.network.precision
+        self.precision: Precision = self._bilm.engine.precision
         self._checks = WordChecks(
             model.tokenizer.name, model.char_vocab, model.word_vocab,
             by_characters=model.config.char_cnn is not None,
@@ -122,7 +122,7 @@ class Embedder:
 
     def __repr__(self) -> str:
         name = repr(lasting_name(self._model_dir)) if self._model_dir else "a model in memory"
-        device = self._bilm.network.device
+        device = self._bilm.engine.device
         return (
             f"Embedder({name}: {self.num_layers} layers of {self.dim}, {self.precision} on "
             f"{device}, tokenizer {self.tokenizer_config}, normalization {self.normalization})"
@@ -149,7 +149,7 @@ class Embedder:
     @property
     def device(self) -> Any:
         """The `torch.device` where vectors are computed."""
-        return pick_device(self._bilm.network.device)
+        return pick_device(self._bilm.engine.device)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -276,7 +276,7 @@ class Embedder:
             "layers": check_layers(layers, self.num_layers),
             "state": state,
             "precision": self.precision,
-            "computed_by": self._bilm.network.computed_by,
+            "computed_by": self._bilm.engine.computed_by,
             "dtype": "float32",
             "num_layers": self.num_layers,
             "dim": self.dim,

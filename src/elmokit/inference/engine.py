@@ -2,12 +2,12 @@
 
 Sentences are sorted by descending length, and the batch of a step shrinks as they end. The input
 products of a layer are computed before the recurrence for many positions at once, in chunks that
-bound the memory. The network computes them, with the same bits for a row in any batch.
+bound the memory. A backend computes them, with the same bits for a row in any batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, get_args, runtime_checkable
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
@@ -21,7 +21,6 @@ OnOutputs = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 """(outputs (P, D), sentence of each row (P,), its position in that sentence (P,))."""
 
 
-@runtime_checkable
 class Reader(Protocol):
     """Reads a batch in one direction, chunk after chunk, keeping its LSTM state between them."""
 
@@ -38,8 +37,16 @@ class Reader(Protocol):
     def state(self) -> DirectionState: ...
 
 
-class Network:
-    """A biLM ready for inference, in some precision on some device.
+@dataclass(frozen=True)
+class EngineOutput:
+    vectors: list[np.ndarray]
+    """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
+    state: LSTMState
+    """LSTM state after each sentence; rows beyond the batch are unchanged."""
+
+
+class Engine:
+    """A biLM ready for inference, in some precision on some device; backends are subclasses.
 
     ``build_layer`` makes the LSTM layer whose parameters begin with a name.
     """
@@ -66,31 +73,6 @@ class Network:
             for direction in get_args(Direction)
         }
 
-    def start(
-        self, direction: Direction, vectors: Float[np.ndarray, "U D"], state: DirectionState
-    ) -> Reader:
-        """Return a reader of sentences made of rows of ``vectors``, from a state of B rows."""
-        skip = self.config.lstm.skip_connections
-        return self.reader(self._layers[direction], skip, vectors, state)
-
-
-@dataclass(frozen=True)
-class EngineOutput:
-    vectors: list[np.ndarray]
-    """For each sentence float32 (L, W, 2D), or (W, 2D) if not all layers are wanted."""
-    state: LSTMState
-    """LSTM state after each sentence; rows beyond the batch are unchanged."""
-
-
-class Engine:
-    """Run a network (`build_network`) over batches of sentences given as rows of token vectors."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-
-    def encode_tokens(self, ids: Integer[np.ndarray, "U ..."]) -> Float[np.ndarray, "U D"]:
-        return self.network.encode_tokens(ids)
-
     def run(
         self,
         vectors: Float[np.ndarray, "U D"],
@@ -108,19 +90,17 @@ class Engine:
         """
         state = self._grown(state, len(sentences))
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-        lstm = self.network.config.lstm
+        lstm = self.config.lstm
         num_layers, dim = lstm.num_layers + 1, lstm.projection_dim
         results = Results(lengths, layers, num_layers=num_layers, dim=dim, boundaries=boundaries)
         results.add_token_layer(vectors, sentences)
-        hidden, cell = state.hidden, state.cell
-        rows = slice(0, len(sentences))
-        for index, direction in enumerate(get_args(Direction)):
-            # rows beyond the batch keep their state
-            before = hidden[:, index, rows], cell[:, index, rows]
-            hidden[:, index, rows], cell[:, index, rows] = self.read(
-                direction, vectors, sentences, before, results=results
+        for direction in get_args(Direction):
+            # views of the state, whose rows beyond the batch are kept
+            hidden, cell = (part[:, : len(sentences)] for part in state.direction(direction))
+            hidden[:], cell[:] = self.read(
+                direction, vectors, sentences, (hidden, cell), results=results
             )
-        return EngineOutput(results.arrays, LSTMState(hidden, cell))
+        return EngineOutput(results.arrays, state)
 
     def read(
         self,
@@ -144,12 +124,13 @@ class Engine:
         is_ordered = bool((lengths[1:] <= lengths[:-1]).all())  # reordering takes 4 % of the time
         if not is_ordered:
             state = state[0][:, order], state[1][:, order]
-        reader = self.network.start(direction, vectors, state)
+        skip = self.config.lstm.skip_connections
+        reader = self.reader(self._layers[direction], skip, vectors, state)
         # all tokens on end, sentence after sentence; ``first`` is where each begins
         lengths = lengths[order]
         tokens = np.concatenate([np.zeros(0, dtype=np.int64), *(sentences[i] for i in order)])
         first = np.cumsum(lengths) - lengths
-        for num_rows, rows, step in _cut(lengths, self.network.max_positions):
+        for num_rows, rows, step in _cut(lengths, self.max_positions):
             position = step if direction == "forward" else lengths[rows] - 1 - step
             sentence = order[rows]
             half = 0 if direction == "forward" else 1
@@ -168,7 +149,7 @@ class Engine:
 
     def _grown(self, state: LSTMState | None, num_rows: int) -> LSTMState:
         """Return a copy of ``state`` with at least ``num_rows`` rows, the new ones zero."""
-        lstm = self.network.config.lstm
+        lstm = self.config.lstm
         if state is None:
             return LSTMState.zeros(lstm, num_rows)
         expected = (lstm.num_layers, 2, lstm.projection_dim, lstm.cell_dim)

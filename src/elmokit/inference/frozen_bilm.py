@@ -12,7 +12,7 @@ from elmokit.bilm.config import Direction
 from elmokit.files.sources import text_sha256
 from elmokit.inference.contexts import DistinctTokens, find_distinct_tokens
 from elmokit.inference.engine import Engine, EngineOutput
-from elmokit.inference.precision import Precision, build_network
+from elmokit.inference.precision import Precision, build_engine
 from elmokit.inference.results import DirectionState, LSTMState
 from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
@@ -85,8 +85,7 @@ class FrozenBiLM:
         stored = model.stored()
         device = stored.device if device is None else device
         arrays = stored.arrays()
-        self.network = build_network(stored.config, arrays, precision=precision, device=device)
-        self.engine = Engine(self.network)
+        self.engine = build_engine(stored.config, arrays, precision=precision, device=device)
         self._num_ids = tuple(
             len(arrays[name]) for name in arrays if name.endswith("embedding.weight")
         )
@@ -97,7 +96,7 @@ class FrozenBiLM:
             return
         # what reads ids is kept instead of the model, so that its arrays can be freed
         self._ids_of, self._ids_dtype = stored.char_vocab.encode_words, stored.char_vocab.dtype
-        if word_cache and self.network.device == "cpu":
+        if word_cache and self.engine.device == "cpu":
             self._cache = WordCache(stored.config.lstm.projection_dim)
 
     def encode(
@@ -185,7 +184,7 @@ def warm_state(bilm: FrozenBiLM, text: Sequence[str]) -> LSTMState:
         sentences[k : k + NUM_STREAMS]
         for k in range(0, len(sentences) - NUM_STREAMS + 1, NUM_STREAMS)
     ] or [[sentences[k % len(sentences)] for k in range(NUM_STREAMS)]]
-    state = LSTMState.zeros(bilm.network.config.lstm, NUM_STREAMS)
+    state = LSTMState.zeros(bilm.engine.config.lstm, NUM_STREAMS)
     averages = (
         _average(bilm.engine, direction, vectors, rounds, state.direction(direction))
         for direction in get_args(Direction)

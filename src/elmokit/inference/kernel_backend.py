@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, LSTMConfig, padding_id
-from elmokit.inference.engine import Network
+from elmokit.inference.engine import Engine
 from elmokit.inference.results import DirectionState, OutputSlots
 from elmokit.kernels.layers import (
     PackedCharCNN,
@@ -26,8 +26,8 @@ MAX_POSITIONS = 2**13
 """Positions that are read at a time; bounds the memory."""
 
 
-class PackedNetwork(Network):
-    """A network with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
+class PackedEngine(Engine):
+    """An engine with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
 
     def __init__(
         self, config: BiLMConfig, arrays: Arrays, *, precision: Kind, kernels: Kernels

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, padding_id
-from elmokit.inference.engine import Network
+from elmokit.inference.engine import Engine
 from elmokit.inference.results import DirectionState, OutputSlots
 from elmokit.shapes import Float
 
@@ -23,8 +23,8 @@ MAX_RESPONSES = 2**20
 """Answers of a filter held at a time: 4 MB."""
 
 
-class NumPyNetwork(Network):
-    """A network in fp32; ``arrays`` are a biLM's parameters."""
+class NumPyEngine(Engine):
+    """An engine in fp32; ``arrays`` are a biLM's parameters."""
 
     def __init__(self, config: BiLMConfig, arrays: Arrays) -> None:
         super().__init__(config, partial(_Layer, config, arrays))

@@ -1,4 +1,4 @@
-"""How and where a frozen biLM is computed: precisions, devices, and the network for them.
+"""How and where a frozen biLM is computed: precisions, devices, and the engine for them.
 
 ``fp32`` equals the plain modules. ``bf16`` holds and multiplies matrices as bfloat16. ``int8``
 holds the matrices of the LSTM and the highways as integers with a scale per row, and quantizes
@@ -18,8 +18,8 @@ import numpy as np
 
 from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import InputError, check_choice, needs_torch
-from elmokit.inference.engine import Network
-from elmokit.inference.kernel_backend import PackedNetwork
+from elmokit.inference.engine import Engine
+from elmokit.inference.kernel_backend import PackedEngine
 from elmokit.kernels.library import Kind, load_kernels, use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
@@ -83,33 +83,31 @@ def _may_have_cuda() -> bool:
     return has_driver and "torch" not in sys.modules and find_spec("torch") is not None
 
 
-def build_network(
+def build_engine(
     config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, precision: Precision, device: str
-) -> Network:
-    """Build a network: on the CPU of compiled kernels, or of NumPy in fp32; else of PyTorch.
+) -> Engine:
+    """Build an engine: on the CPU of compiled kernels, or of NumPy in fp32; else of PyTorch.
 
     PyTorch computes bf16 for int8.
     """
     use_one_thread_after_a_fork()
     kernels = load_kernels() if device == "cpu" else None
     if kernels is not None:
-        network = PackedNetwork(config, arrays, precision=precision, kernels=kernels)
+        engine = PackedEngine(config, arrays, precision=precision, kernels=kernels)
         quick = "" if precision in kernels.quick_kinds else ", without instructions of its own"
-        log.debug("%s through compiled %s%s", precision, network.computed_by, quick)
-        return network
+        log.debug("%s through compiled %s%s", precision, engine.computed_by, quick)
+        return engine
     if device == "cpu":
         if precision != "fp32":
             log.warning("%s needs the compiled kernels: computing in fp32", precision)
-        from elmokit.inference.numpy_backend import NumPyNetwork
+        from elmokit.inference.numpy_backend import NumPyEngine
 
         log.debug("fp32 through NumPy")
-        return NumPyNetwork(config, arrays)
+        return NumPyEngine(config, arrays)
     if precision == "int8":
         log.warning("int8 needs the CPU: computing in bf16")
     log.debug("%s through PyTorch on %s", "fp32" if precision == "fp32" else "bf16", device)
-    return torch_backend().ModuleNetwork(
-        config, arrays, use_bf16=precision != "fp32", device=device
-    )
+    return torch_backend().ModuleEngine(config, arrays, use_bf16=precision != "fp32", device=device)
 
 
 def torch_backend() -> Any:

@@ -21,7 +21,7 @@ from elmokit.bilm.char_cnn import CharTokenEncoder
 from elmokit.bilm.config import BiLMConfig, SoftmaxConfig
 from elmokit.bilm.lstmp import LSTMP
 from elmokit.bilm.softmax import build_softmax
-from elmokit.inference.engine import Network
+from elmokit.inference.engine import Engine
 from elmokit.inference.numpy_backend import ROW_BLOCK, BlockReader
 
 TOKEN_BLOCK = 16
@@ -32,8 +32,8 @@ MAX_CHARACTERS_PER_CHUNK = 4096
 """Character positions in one call of the character CNN; bounds its memory."""
 
 
-class ModuleNetwork(Network):
-    """A network of the modules of `elmokit.bilm`, in fp32 or bf16."""
+class ModuleEngine(Engine):
+    """An engine of the modules of `elmokit.bilm`, in fp32 or bf16."""
 
     def __init__(
         self, config: BiLMConfig, arrays: Mapping[str, np.ndarray], *, use_bf16: bool, device: str

@@ -12,7 +12,7 @@ import numpy as np
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, LSTMConfig
 from elmokit.inference.engine import Engine
 from elmokit.inference.numpy_backend import linear
-from elmokit.inference.precision import build_network
+from elmokit.inference.precision import build_engine
 from elmokit.inference.results import LSTMState
 from elmokit.kernels.layers import PackedLinear, fp32_empty
 from elmokit.kernels.library import load_kernels
@@ -211,13 +211,13 @@ class FrozenTagger:
             arrays[f"{stack}.0.bias"] = bias
             arrays[f"{stack}.0.input_weight"] = self._take(name("weight_ih"), 4 * dim, input_dim)
             arrays[f"{stack}.0.recurrent_weight"] = self._take(name("weight_hh"), 4 * dim, dim)
-        return Engine(build_network(config, arrays, precision="fp32", device="cpu"))
+        return build_engine(config, arrays, precision="fp32", device="cpu")
 
 
 def read_both_ways(engine: Engine, x: np.ndarray, rows: Sequence[np.ndarray]) -> np.ndarray:
     """Run one layer in both directions: (P, X) -> (P, 2H)."""
-    dim = engine.network.config.lstm.cell_dim
-    state = LSTMState.zeros(engine.network.config.lstm, len(rows))
+    dim = engine.config.lstm.cell_dim
+    state = LSTMState.zeros(engine.config.lstm, len(rows))
     first = np.array([row[0] if len(row) else 0 for row in rows])
     out = fp32_empty(len(x), 2 * dim)
     for half, direction in enumerate(get_args(Direction)):

@@ -8,17 +8,18 @@ The graph has one input and two outputs, all with dynamic numbers of sentences a
 
 Every sentence starts from the zero state. The recurrence is ONNX's ``Scan``: its ``LSTM`` has
 neither projection nor clipping. The cell is that of `elmokit.bilm.lstmp`, which names its other
-spellings.
+spellings. The graph is written in ONNX's own text form (docs/Syntax.md of its repository).
 """
 
+from collections.abc import Iterator
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from elmokit.bilm.config import BiLMConfig
+from elmokit.bilm.config import BiLMConfig, Direction
 from elmokit.bilm.lstm_config import FORGET_OFFSET, LSTMConfig
 from elmokit.errors import FormatError, InputError, needs_extra
 from elmokit.files.atomic import atomic_file
@@ -27,10 +28,6 @@ from elmokit.shapes import Float, Integer
 from elmokit.version import __version__
 from elmokit.weights.stored_bilm import Arrays, LoadedBiLM
 
-OPSET = 18
-FLOAT, INT64, BOOL = 1, 7, 9
-"""Of `onnx.TensorProto`."""
-INPUT, LAYERS, MASK = "ids", "layers", "mask"
 PRODUCER = "elmokit"
 ADVICE = "Export the model again: `elmokit convert MODEL FILE.onnx`."
 
@@ -46,29 +43,12 @@ def write_onnx(model: LoadedBiLM, path: str | PathLike[str]) -> None:
             "ONNX is written for models of bytes; this one reads characters and words by lists "
             "(config.json, `lexicon`)."
         )
-    onnx = _imported("onnx")
-    reading = model.config.char_vocab
-    graph = _Graph()
-    outputs = _network(graph, model, model.stored().encoder().arrays())
-    shape: list[str | int] = ["sentences", "positions"]
-    if model.config.char_cnn is not None:
-        shape.append(model.config.char_vocab.max_characters)
-    make = onnx.helper.make_tensor_value_info
-    results = [
-        make(LAYERS, FLOAT, [model.num_layers, *shape[:2], model.output_dim]),
-        make(MASK, BOOL, shape[:2]),
-    ]
-    proto = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            graph.nodes, "elmo", [make(INPUT, INT64, shape)], results, graph.initializers
-        ),
-        producer_name=PRODUCER,
-        producer_version=__version__,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=10,  # of opset 18's time: newer ones are refused by older runtimes
-    )
-    for name, output in zip((LAYERS, MASK), outputs, strict=True):
-        proto.graph.node.append(onnx.helper.make_node("Identity", [output], [name]))
+    onnx, lstm, reading = _imported("onnx"), model.config.lstm, model.config.char_vocab
+    arrays = dict(model.stored().encoder().arrays())
+    proto = _imported("onnx.parser").parse_model(_model_text(model.config, arrays))
+    # the forget gate's 1, which stored biases exclude
+    arrays["offset"] = np.repeat([0, FORGET_OFFSET, 0, 0], lstm.cell_dim).astype(np.float32)
+    proto.graph.initializer.extend(map(onnx.numpy_helper.from_array, arrays.values(), arrays))
     onnx.helper.set_model_props(proto, {
         "normalization": reading.normalization, "truncation": reading.truncation,
         "model_hash": model.model_hash(), "tokenizer": str(model.tokenizer),
@@ -95,7 +75,7 @@ def run_onnx(
     """Return what ONNX Runtime computes on the CPU for ids: the layers at the N real tokens."""
     runtime = _imported("onnxruntime")
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    layers, mask = session.run([LAYERS, MASK], {INPUT: ids.astype(np.int64)})
+    layers, mask = session.run(["layers", "mask"], {"ids": ids.astype(np.int64)})
     return layers[:, mask]
 
 
@@ -104,147 +84,132 @@ def _imported(library: str) -> Any:
         return import_module(library)
 
 
-class _Graph:
-    """Nodes and constants of a graph, or of the body of a `Scan`, which may use outer names."""
-
-    def __init__(self, *, prefix: str = "") -> None:
-        self.nodes: list[Any] = []
-        self.initializers: list[Any] = []
-        self._prefix = prefix
-
-    def add(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """Add an operator; return the name of its output, or a list of names."""
-        from onnx import helper
-
-        names = [f"{self._prefix}{kind}_{len(self.nodes)}_{k}" for k in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def constant(self, values: np.ndarray | list[int]) -> str:
-        """Add a constant as it is; lists are int64."""
-        from onnx import numpy_helper
-
-        array = np.asarray(values)
-        name = f"{self._prefix}constant_{len(self.initializers)}"
-        self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
-        return name
-
-    def linear(self, x: str, weight: np.ndarray, bias: np.ndarray) -> str:
-        """Return x W^T + b: (…, X) -> (…, Y)."""
-        product = self.add("MatMul", x, self.add("Transpose", self.constant(weight), perm=[1, 0]))
-        return self.add("Add", product, self.constant(bias))
-
-    def clip(self, x: str, bound: float | None) -> str:
-        if bound is None:
-            return x
-        limits = (self.constant(np.array(limit, dtype=np.float32)) for limit in (-bound, bound))
-        return self.add("Clip", x, *limits)
+def _model_text(config: BiLMConfig, arrays: Arrays) -> str:
+    """Return the model in ONNX's text form, with the names of its parameters in their place."""
+    lstm, dim = config.lstm, config.lstm.projection_dim
+    length = "" if config.char_cnn is None else f", {config.char_vocab.max_characters}"
+    clip = lstm.cell_clip or np.inf
+    return f"""
+<
+  ir_version: 10,  # of opset 18's time: newer ones are refused by older runtimes
+  opset_import: ["": 18], producer_name: "{PRODUCER}", producer_version: "{__version__}"
+>
+elmo (int64[sentences, positions{length}] ids) => (
+  float[{lstm.num_layers + 1}, sentences, positions, {2 * dim}] layers,
+  bool[sentences, positions] mask
+) <
+  int64 zero = {{0}}, int64[1] first = {{0}}, int64[1] third = {{2}},
+  int64[1] dim = {{{dim}}}, int64[1] cell_dim = {{{lstm.cell_dim}}},
+  float cell_min = {{-{clip}}}, float cell_max = {{{clip}}}
+> {{
+  num_sentences = Shape <end = 1> (ids)
+  hidden_shape = Concat <axis = 0> (num_sentences, dim)
+  cell_shape = Concat <axis = 0> (num_sentences, cell_dim)
+  first_hidden = ConstantOfShape (hidden_shape)
+  first_cell = ConstantOfShape (cell_shape)
+  {"".join(_token_layer(config, arrays))}
+  mask = Greater (largest_ids, zero)
+  real = Cast <to = 1> (mask)  # float
+  keep = Unsqueeze (real, third)  # (B, T, 1)
+  forward_0 = Mul (vectors, keep)  # (B, T, D)
+  backward_0 = Identity (forward_0)
+  {"".join(_lstm_layers(lstm, arrays))}
+}}"""
 
 
-def _network(graph: _Graph, model: LoadedBiLM, arrays: Arrays) -> tuple[str, str]:
-    zero, last = graph.constant(np.array(0)), graph.constant([2])
-    mask = graph.add("Greater", INPUT, zero)
-    if model.config.char_cnn is not None:
-        mask = graph.add("Greater", graph.add("ReduceMax", INPUT, last, keepdims=0), zero)
-    counted = graph.add("Cast", mask, to=INT64)  # (B, T)
-    lengths = graph.add("ReduceSum", counted, graph.constant([1]), keepdims=0)
-    keep = graph.add("Unsqueeze", graph.add("Cast", mask, to=FLOAT), last)  # (B, T, 1)
-    tokens = graph.add("Mul", _tokens(graph, model.config, arrays), keep)  # (B, T, D)
-
-    def reversed_(x: str) -> str:
-        return graph.add("ReverseSequence", x, lengths, batch_axis=0, time_axis=1)
-
-    stacks = []
-    for stack, turned in (("forward_layers", lambda x: x), ("backward_layers", reversed_)):
-        x, outputs = turned(tokens), []
-        for index in range(model.config.lstm.num_layers):
-            out = _lstm(graph, model.config.lstm, arrays, f"{stack}.{index}.", x, keep)
-            if index > 0 and model.config.lstm.skip_connections:
-                out = graph.add("Add", out, x)
-            outputs.append(turned(out))
-            x = out
-        stacks.append(outputs)
-    pairs = [(tokens, tokens), *zip(*stacks, strict=True)]
-    joined = [graph.add("Concat", *pair, axis=2) for pair in pairs]
-    axis = graph.constant([0])
-    layers = graph.add("Concat", *(graph.add("Unsqueeze", layer, axis) for layer in joined), axis=0)
-    return layers, mask
-
-
-def _tokens(graph: _Graph, config: BiLMConfig, arrays: Arrays) -> str:
-    """Return the token layer's vectors (B, T, D)."""
-    own = {name.removeprefix("token_encoder."): array for name, array in arrays.items()}
+def _token_layer(config: BiLMConfig, arrays: Arrays) -> Iterator[str]:
+    """Yield the lines that compute each token's largest id (B, T) and its vector (B, T, D)."""
     if config.char_cnn is None:
-        return graph.add("Gather", graph.constant(own["embedding.weight"]), INPUT)
-    length = config.char_vocab.max_characters
-    flat = graph.add("Reshape", INPUT, graph.constant([-1, length]))  # (U, C)
-    characters = graph.add("Gather", graph.constant(own["char_embedding.weight"]), flat)
-    characters = graph.add("Transpose", characters, perm=[0, 2, 1])  # (U, E, C)
-    maxima = []
-    for number in range(len(config.char_cnn.filters)):
-        weight, bias = (own[f"convolutions.{number}.{part}"] for part in ("weight", "bias"))
-        kernel = graph.constant(weight), graph.constant(bias)
-        answers = graph.add("Conv", characters, *kernel)  # (U, filters, windows)
-        maxima.append(graph.add("ReduceMax", answers, graph.constant([2]), keepdims=0))
-    x = graph.add("Concat", *maxima, axis=1)  # (U, F)
-    x = graph.add("Relu" if config.char_cnn.activation == "relu" else "Tanh", x)
-    unit = graph.constant(np.ones((), dtype=np.float32))
-    for number in range(config.char_cnn.num_highway):
-        carry, transform = (
-            graph.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
-            for name in (f"highways.{number}.carry", f"highways.{number}.transform")
-        )
-        gate, change = graph.add("Sigmoid", carry), graph.add("Relu", transform)
-        carried = graph.add("Mul", graph.add("Sub", unit, gate), x)
-        x = graph.add("Add", graph.add("Mul", gate, change), carried)
-    if "projection.weight" in own:
-        x = graph.linear(x, own["projection.weight"], own["projection.bias"])
-    sizes = graph.add("Shape", INPUT, end=2)
-    dim = graph.constant([config.lstm.projection_dim])
-    return graph.add("Reshape", x, graph.add("Concat", sizes, dim, axis=0))
+        yield """
+  largest_ids = Identity (ids)
+  vectors = Gather ("token_encoder.embedding.weight", ids)"""
+        return
+    parameters = '"token_encoder.{0}.weight", "token_encoder.{0}.bias"'.format
+    yield f"""
+  largest_ids = ReduceMax <keepdims = 0> (ids, third)
+  flat_shape = Constant <value_ints = [-1, {config.char_vocab.max_characters}]> ()
+  one = Constant <value_float = 1.0> ()
+  flat_ids = Reshape (ids, flat_shape)  # (U, C)
+  rows = Gather ("token_encoder.char_embedding.weight", flat_ids)
+  characters = Transpose <perm = [0, 2, 1]> (rows)  # (U, E, C)"""
+    num_filters, num_highway = len(config.char_cnn.filters), config.char_cnn.num_highway
+    for n in range(num_filters):
+        yield f"""
+  answers_{n} = Conv (characters, {parameters(f"convolutions.{n}")})  # (U, filters, windows)
+  maxima_{n} = ReduceMax <keepdims = 0> (answers_{n}, third)"""
+    yield f"""
+  filters = Concat <axis = 1> ({", ".join(f"maxima_{n}" for n in range(num_filters))})  # (U, F)
+  x_0 = {"Relu" if config.char_cnn.activation == "relu" else "Tanh"} (filters)"""
+    for n in range(num_highway):
+        yield f"""
+  carry_{n} = Gemm <transB = 1> (x_{n}, {parameters(f"highways.{n}.carry")})
+  transform_{n} = Gemm <transB = 1> (x_{n}, {parameters(f"highways.{n}.transform")})
+  gate_{n} = Sigmoid (carry_{n})
+  change_{n} = Relu (transform_{n})
+  changed_{n} = Mul (gate_{n}, change_{n})
+  rest_{n} = Sub (one, gate_{n})
+  carried_{n} = Mul (rest_{n}, x_{n})
+  x_{n + 1} = Add (changed_{n}, carried_{n})"""
+    words = f"x_{num_highway}"
+    if "token_encoder.projection.weight" in arrays:
+        words = "words"
+        yield f"""
+  words = Gemm <transB = 1> (x_{num_highway}, {parameters("projection")})"""
+    yield f"""
+  sizes = Shape <end = 2> (ids)
+  shape = Concat <axis = 0> (sizes, dim)
+  vectors = Reshape ({words}, shape)"""
 
 
-def _lstm(graph: _Graph, config: LSTMConfig, arrays: Arrays, prefix: str, x: str, keep: str) -> str:
-    """Return the outputs of a layer: x (B, T, D), keep (B, T, 1) -> (B, T, D)."""
-    from onnx import helper
-
-    # the forget gate's 1, which is added at run time elsewhere, is in the exported bias
-    bias = arrays[f"{prefix}bias"].copy()  # (4H,)
-    bias[config.cell_dim : 2 * config.cell_dim] += np.float32(FORGET_OFFSET)
-    products = graph.linear(x, arrays[f"{prefix}input_weight"], bias)  # (B, T, 4H)
-    # the body of the scan may use names of the outer graph, such as these weights
-    recurrent = graph.add(
-        "Transpose", graph.constant(arrays[f"{prefix}recurrent_weight"]), perm=[1, 0]
-    )
-    projection = arrays.get(f"{prefix}projection_weight")
-    if projection is not None:
-        projection = graph.add("Transpose", graph.constant(projection), perm=[1, 0])
-    body = _Graph(prefix=f"{recurrent}_")
-    gates = body.add("Add", "gates_in", body.add("MatMul", "hidden", recurrent))
-    i, f, g, o = body.add("Split", gates, outputs=4, axis=1, num_outputs=4)
-    remembered = body.add("Mul", body.add("Sigmoid", f), "cell")
-    new = body.add("Mul", body.add("Sigmoid", i), body.add("Tanh", g))
-    cell = body.clip(body.add("Add", remembered, new), config.cell_clip)
-    hidden = body.add("Mul", body.add("Sigmoid", o), body.add("Tanh", cell))
-    if projection is not None:
-        hidden = body.clip(body.add("MatMul", hidden, projection), config.projection_clip)
-    out = body.add("Mul", hidden, "keep")  # padding follows all real positions
-    value = helper.make_tensor_value_info
-    dims = {"hidden": config.projection_dim, "cell": config.cell_dim}
-    inputs = dims | {"gates_in": 4 * config.cell_dim, "keep": 1}
-    results = {hidden: config.projection_dim, cell: config.cell_dim, out: config.projection_dim}
-    named = [
-        [value(name, FLOAT, ["sentences", dim]) for name, dim in values.items()]
-        for values in (inputs, results)
-    ]
-    scan = helper.make_graph(body.nodes, "step", named[0], named[1], body.initializers)
-    num_sentences = graph.add("Shape", x, end=1)
-    sizes = [
-        graph.add("Concat", num_sentences, graph.constant([dim]), axis=0) for dim in dims.values()
-    ]
-    states = [graph.add("ConstantOfShape", size) for size in sizes]
-    _, _, outputs = graph.add(
-        "Scan", *states, products, keep, outputs=3, body=scan, num_scan_inputs=2,
-        scan_input_axes=[1, 1], scan_output_axes=[1],
-    )  # fmt: skip
-    return outputs
+def _lstm_layers(config: LSTMConfig, arrays: Arrays) -> Iterator[str]:
+    """Yield the lines that compute ``layers`` from the inputs of both directions."""
+    clip = config.projection_clip or np.inf
+    for reverse, direction in enumerate(get_args(Direction)):
+        for n in range(config.num_layers):
+            name, x, y = f"{direction}_layers.{n}", f"{direction}_{n}", f"{direction}_{n + 1}"
+            project = "new_hidden = Mul (gated, is_real)"
+            if f"{name}.projection_weight" in arrays:
+                project = f"""
+      projected = Gemm <transB = 1> (gated, "{name}.projection_weight")
+      min = Constant <value_float = -{clip}> ()
+      max = Constant <value_float = {clip}> ()
+      clipped = Clip (projected, min, max)
+      new_hidden = Mul (clipped, is_real)"""
+            has_skip = config.skip_connections and n > 0
+            yield f"""
+  {y}_weight = Transpose ("{name}.input_weight")
+  {y}_products = MatMul ({x}, {y}_weight)
+  {y}_bias = Add ("{name}.bias", offset)
+  {y}_gates = Add ({y}_products, {y}_bias)  # (B, T, 4H)
+  {y}_hidden, {y}_cell, {y}_own = Scan <
+    num_scan_inputs = 2, scan_input_axes = [1, 1], scan_output_axes = [1],
+    scan_input_directions = [{reverse}, {reverse}], scan_output_directions = [{reverse}],
+    body = step (float[B, D] hidden, float[B, H] cell, float[B, G] gates_in, float[B, 1] is_real)
+      => (float[B, D] new_hidden, float[B, H] new_cell, float[B, D] output)
+    {{
+      gates = Gemm <transB = 1> (hidden, "{name}.recurrent_weight", gates_in)
+      i, f, g, o = Split <axis = 1, num_outputs = 4> (gates)
+      input_gate = Sigmoid (i)
+      forget_gate = Sigmoid (f)
+      output_gate = Sigmoid (o)
+      candidate = Tanh (g)
+      remembered = Mul (forget_gate, cell)
+      added = Mul (input_gate, candidate)
+      sum = Add (remembered, added)
+      clipped_cell = Clip (sum, cell_min, cell_max)
+      squashed = Tanh (clipped_cell)
+      gated = Mul (output_gate, squashed)
+      # zero at padding: so the backward direction begins at the last token from the zero state
+      new_cell = Mul (clipped_cell, is_real)
+      {project}
+      output = Identity (new_hidden)
+    }}
+  > (first_hidden, first_cell, {y}_gates, keep)
+  {y} = {f"Add ({y}_own, {x})" if has_skip else f"Identity ({y}_own)"}"""
+    numbers = range(config.num_layers + 1)
+    for n in numbers:
+        yield f"""
+  joined_{n} = Concat <axis = 2> (forward_{n}, backward_{n})
+  layer_{n} = Unsqueeze (joined_{n}, first)  # (1, B, T, 2D)"""
+    yield f"""
+  layers = Concat <axis = 0> ({", ".join(f"layer_{n}" for n in numbers)})"""

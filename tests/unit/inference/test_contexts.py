@@ -46,8 +46,8 @@ def test_outputs_are_those_of_each_sequence_by_itself(backend, direction):
     sequences = sorted((words[::turn] for words in tokens.sentences), key=lambda one: one.tolist())
     contexts = find_contexts(sequences)
     assert len(contexts.rounds) > 2
-    start = LSTMState.zeros(bilm.network.config.lstm, 1).direction(direction)
-    outputs = np.full((contexts.numbers.max() + 1, bilm.network.config.lstm.projection_dim), np.nan)
+    start = LSTMState.zeros(bilm.engine.config.lstm, 1).direction(direction)
+    outputs = np.full((contexts.numbers.max() + 1, bilm.engine.config.lstm.projection_dim), np.nan)
 
     def keep(rows, numbers):
         assert np.isnan(outputs[numbers]).all(), "each is read once"
