@@ -42,7 +42,7 @@ def stream_vectors(
     All start from one state (one row), or from zeros; with ``carry`` only the first does, and each
     of the others from the state after the previous one. ``encode`` is that of `FrozenBiLM`.
     """
-    lstm = engine.network.config.lstm
+    lstm = engine.config.lstm
     leading = (lstm.num_layers + 1,) if layers == "all" else ()
     nothing = np.empty((*leading, 0, 2 * lstm.projection_dim), dtype=np.float32)
     for buffer in fill_buffers(sentences, max_tokens=batch_tokens * BATCHES_PER_BUFFER):
