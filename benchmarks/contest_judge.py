@@ -240,9 +240,7 @@ def static_layers(path: Path, sentences: Sentences) -> list[Tensor]:
 
 def judge(layers: Layers, arm: Arm | None, data: Path, held: Path) -> dict[str, Any]:
     pos = read_pos_data(data / "ud-en-ewt")
-    ner = [
-        list(read_columns(path)) for path in vars(find_splits(data / "ner-en-uner-ewt")).values()
-    ]
+    ner = [list(read_columns(path)) for path in find_splits(data / "ner-en-uner-ewt")]
     sentences = [sentence.tokens for sentence in pos.dev]
     width = layers(sentences[:BATCH])[0].shape[2]  # the first call may warm up
     started = time.process_time()

@@ -7,7 +7,6 @@ of the sample, and a smaller sample is part of a larger one.
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,6 @@ from elmokit.experiments.definitions import (
     MAX_HELD_OUT,
     Experiment,
     ProbeSettings,
-    Subset,
     TaskSettings,
 )
 from elmokit.files.atomic import atomic_file
@@ -63,13 +61,6 @@ def find_data(data_dir: Path, tasks: Sequence[TaskSettings]) -> dict[str, SplitF
     return files
 
 
-def find_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
-    folder, usual = data_dir / settings.dataset, settings.usual_test_set
-    if EXAMPLES in settings.families:
-        find_sense_inventory(folder)
-    return settings.probe.find(folder, usual if any(folder.glob(f"{usual}.*")) else None)
-
-
 def task_facts(settings: TaskSettings, files: SplitFiles) -> dict[str, Any]:
     return {
         "train": file_sha256(files.train), "dev": file_sha256(files.dev),
@@ -84,12 +75,17 @@ def probe_facts(settings: ProbeSettings, data_dir: Path) -> dict[str, Any]:
     return {**hashes, "sample": SAMPLE_VERSION, "max_train": settings.max_train}
 
 
-def read_probe_data(settings: ProbeSettings, data_dir: Path, samples_dir: Path) -> Any:
-    files = find_probe_data(settings, data_dir)
+def read_probe_data(settings: ProbeSettings, data_dir: Path) -> Any:
+    """Read what a probe needs, with a sample of at most ``max_train`` training examples."""
+    folder, usual = data_dir / settings.dataset, settings.usual_test_set
+    if EXAMPLES in settings.families:
+        find_sense_inventory(folder)  # raises
+    data = settings.probe.read(folder, usual if any(folder.glob(f"{usual}.*")) else None, "words")
     if settings.max_train is not None:
-        train = sample_file(files.train, samples_dir, task="pos", limit=settings.max_train)
-        files = replace(files, train=train)
-    return settings.probe.read(files, "words")
+        train = DataFile(data.train, size=lambda sentence: 1)
+        sample = sorted(_take(train, _draw_order(train), settings.max_train))
+        data = data._replace(train=[data.train[index] for index in sample])
+    return data
 
 
 def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings) -> RunFiles:
@@ -112,29 +108,21 @@ def write_run_files(source: SplitFiles, directory: Path, settings: TaskSettings)
     return RunFiles(
         train=_write(data, train, source.train, directory / "train"),
         held_out=_write(data, held_out, source.train, directory / "train/held-out"),
-        dev=sample_file(
-            source.dev, directory / "dev", task=settings.task, subset=settings.subset, limit=None
-        ),
+        dev=_write_subset(source.dev, directory / "dev", settings),
     )
 
 
-def sample_file(
-    source: Path, directory: Path, *, task: str, limit: int | None, subset: Subset = "all"
-) -> Path:
-    """Write a sample of at most ``limit`` examples of a subset, but at least one unit.
-
-    Returns ``source`` if nothing is left out.
-    """
-    if limit is None and subset == "all":
+def _write_subset(source: Path, directory: Path, settings: TaskSettings) -> Path:
+    if settings.subset == "all":
         return source
-    data = _divide(source, task, subset)
-    return _write(data, _take(data, _draw_order(data), limit), source, directory)
+    data = _divide(source, settings)
+    return _write(data, range(len(data.units)), source, directory)
 
 
 def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
     if plain_suffix(source) == ".csv":  # rows of CSV may hold line breaks
         raise InputError(f"{source}: no sample can be drawn of CSV. Give TSV or JSON lines.")
-    data = _divide(source, settings.task, settings.subset)
+    data = _divide(source, settings)
     num_units = sum(data.size(unit) > 0 for unit in data.units)
     if num_units < 2:
         raise InputError(
@@ -144,10 +132,10 @@ def _divide_training(source: Path, settings: TaskSettings) -> DataFile:
     return data
 
 
-def _divide(source: Path, task: str, subset: Subset) -> DataFile:
-    if subset == "verbs":
+def _divide(source: Path, settings: TaskSettings) -> DataFile:
+    if settings.subset == "verbs":
         return predicates_of(source, only_verbs=True)
-    return find_task(task).divide(source)
+    return find_task(settings.task).divide(source)
 
 
 def _draw_order(data: DataFile, *, block: int = 1) -> list[int]:

@@ -99,7 +99,7 @@ class _Session:
         self.tuning: list[PlannedRun] = []
         self.runs: list[PlannedRun] = []
         self.current = ""
-        self.data_of = cache(self._read_data)  # once for all runs of a data set
+        self.files_of = cache(self._write_files)  # once for all runs of a data set
         self.known: dict[object, Difference] = {}
         if experiment.probe is None:
             self._prepare_tasks()
@@ -111,7 +111,7 @@ class _Session:
         if any((options.tune, options.rates, options.overrides)):
             name = self.experiment.name
             raise InputError(f"{name} trains no task: remove --tune, --rates and --set.")
-        inputs.find_probe_data(probe, options.data_dir)
+        self.probe_data = inputs.read_probe_data(probe, options.data_dir)
         facts = self.facts | {"data": inputs.probe_facts(probe, options.data_dir)}
         self.runs = plan.plan_probe(probe, seeds=options.seeds, metadata=facts)
 
@@ -213,15 +213,14 @@ class _Session:
         shutil.rmtree(run_dir / CHECKPOINTS, ignore_errors=True)
 
     def _execute(self, run: PlannedRun) -> RunResult:
-        probe, data = self.experiment.probe, self.data_of(run.dataset)
+        probe = self.experiment.probe
         if probe is None:
-            return train_and_score(run, data, self.options, self._on_work)
-        return measure(run, probe, data, self.options, self._on_work)
+            files = self.files_of(run.dataset)
+            return train_and_score(run, files, self.options, self._on_work)
+        return measure(run, probe, self.probe_data, self.options, self._on_work)
 
-    def _read_data(self, dataset: str) -> Any:
-        samples_dir, probe = self.options.output / "samples" / dataset, self.experiment.probe
-        if probe is not None:
-            return inputs.read_probe_data(probe, self.options.data_dir, samples_dir)
+    def _write_files(self, dataset: str) -> inputs.RunFiles:
+        samples_dir = self.options.output / "samples" / dataset
         return inputs.write_run_files(self.files[dataset], samples_dir, self.tasks[dataset])
 
     def _tell(self, text: str, is_message: bool = False) -> None:

@@ -5,9 +5,8 @@ once however many of its layers are probed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -139,70 +138,43 @@ def occurrence_vectors(
                 yield word, vectors[:, word.start : word.end].mean(axis=1)
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Splits(Generic[T]):
-    """The two parts of a data set: files, or their content."""
-
-    train: T
-    dev: T
-
-
-SplitFiles = Splits[Path]
+class SplitFiles(NamedTuple):
+    train: Path
+    dev: Path
 
 
 def find_splits(data: Path, suffixes: Sequence[str] = ()) -> SplitFiles:
     """Return the files ``…train…`` and ``…dev…`` of a directory."""
-    train, dev = (find_split(data, split, suffixes) for split in ("train", "dev"))
-    return Splits(train=train, dev=dev)
+    return SplitFiles(*(find_split(data, split, suffixes) for split in SplitFiles._fields))
 
 
-def read_pos_data(
-    data: Path | SplitFiles, *, units: Units = "words"
-) -> Splits[list[TaggedSentence]]:
-    """Read CoNLL-U, by words with universal tags or by morphemes (columns 3 and 5)."""
-    files = find_splits(data, (".conllu",)) if isinstance(data, Path) else data
+class PosData(NamedTuple):
+    train: list[TaggedSentence]
+    dev: list[TaggedSentence]
+
+
+def read_pos_data(data: Path, *, units: Units = "words") -> PosData:
+    """Read a directory of CoNLL-U, by words with universal tags or by morphemes (columns 3, 5)."""
     read = read_morphemes if units == "morphemes" else read_conllu
-    return Splits(train=list(read(files.train)), dev=list(read(files.dev)))
+    return PosData(*(list(read(path)) for path in find_splits(data, (".conllu",))))
 
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"
 _TRAINING = "semcor"
 
 
-class AnnotatedText(NamedTuple):
-    name: str  # what both names begin with, such as ``semeval2007``
-    text: Path
-    keys: Path
-
-    def read(self) -> list[SenseSentence]:
-        return list(read_senses(self.text, self.keys))
-
-
 class SenseData(NamedTuple):
     train: list[SenseSentence]
     test: list[SenseSentence]
     inventory: SenseInventory
+    test_name: str  # what the names of its files begin with, such as ``semeval2007``
 
 
-class SenseFiles(NamedTuple):
-    train: AnnotatedText
-    test: AnnotatedText
-    inventory: Path
-
-    def read(self) -> SenseData:
-        inventory = read_sense_inventory(self.inventory)
-        return SenseData(self.train.read(), self.test.read(), inventory)
-
-
-def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
-    """Return the files of a directory laid out as by Raganato et al. 2017, maybe compressed.
+def read_sense_data(data: Path, test: str | None = None) -> SenseData:
+    """Read a directory laid out as by Raganato et al. 2017, maybe compressed.
 
     ``semcor.data.xml``, ``semcor.gold.key.txt``, the same of a test set, and ``…senses.tsv``.
     """
-    train = find_sense_corpus(data)
     names = sorted(name.removesuffix(_TEXT) for name in _files(data) if name.endswith(_TEXT))
     tests = [name for name in names if name != _TRAINING]
     if not tests:
@@ -212,11 +184,18 @@ def find_sense_files(data: Path, test: str | None = None) -> SenseFiles:
             f"{data} has the test sets {', '.join(tests)}: choose one of them with --test, or let "
             "the folder have only one."
         )
-    return SenseFiles(train, _annotated(data, test or tests[0]), find_sense_inventory(data))
+    name, inventory = test or tests[0], find_sense_inventory(data)
+    test_set = read_sense_corpus(data, name)  # before the training text, which is long
+    return SenseData(read_sense_corpus(data), test_set, read_sense_inventory(inventory), name)
 
 
-def find_sense_corpus(data: Path) -> AnnotatedText:
-    return _annotated(data, _TRAINING)
+def read_sense_corpus(data: Path, name: str = _TRAINING) -> list[SenseSentence]:
+    """Read the text and the keys of a name from a directory, such as those of SemCor."""
+    files = _files(data)
+    for file in (name + _TEXT, name + _KEYS):
+        if file not in files:
+            raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
+    return list(read_senses(files[name + _TEXT], files[name + _KEYS]))
 
 
 def find_sense_inventory(data: Path) -> Path:
@@ -224,14 +203,6 @@ def find_sense_inventory(data: Path) -> Path:
     if len(paths) != 1:
         raise FileNotFoundError(f"{data} needs one …{_INVENTORY}, and has {len(paths)}.")
     return paths[0]
-
-
-def _annotated(data: Path, name: str) -> AnnotatedText:
-    files = _files(data)
-    for file in (name + _TEXT, name + _KEYS):
-        if file not in files:
-            raise FileNotFoundError(f"{data} has no {file}, plain or compressed.")
-    return AnnotatedText(name, files[name + _TEXT], files[name + _KEYS])
 
 
 def _files(data: Path) -> dict[str, Path]:

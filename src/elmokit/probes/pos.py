@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elmokit.errors import needs_extra
 from elmokit.metrics.task_scores import accuracy_of, count_labels
-from elmokit.probes.inputs import VectorSource, find_splits, read_pos_data
+from elmokit.probes.inputs import VectorSource, read_pos_data
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Num
 from elmokit.tasks.formats.conll import TaggedSentence
@@ -125,8 +125,7 @@ def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence
 
 
 PROBE = Probe(
-    find=lambda data, test: find_splits(data, (".conllu",)),
-    read=lambda files, units: read_pos_data(files, units=units),
+    read=lambda data, test, units: read_pos_data(data, units=units),
     words=lambda data: words_of(data.train, data.dev),
     measure=lambda sources, data, seed: probe_pos(sources, data.train, data.dev),
     columns={"accuracy": "accuracy", "seen": "seen words", "unseen": "unseen words"},

@@ -40,14 +40,11 @@ class Figure:
 class Probe:
     """What is measured of each representation, and how it is shown.
 
-    Files are a dataclass of paths; data is whatever `read` returns, with its training examples as
-    ``train``.
+    Data is whatever `read` returns, with its training examples as ``train`` if it has others.
     """
 
-    find: Callable[[Path, str | None], Any]
-    """Finds the files in a directory; the second argument is the name of a test set, if any."""
-    read: Callable[[Any, Units], Any]
-    """Reads the files; the second argument is the unit of tokens."""
+    read: Callable[[Path, str | None, Units], Any]
+    """Reads a directory, given the name of a test set, if any, and the unit of tokens."""
     words: Callable[[Any], set[str]]
     """Returns all words of the data, for static vectors."""
     measure: Callable[[Sequence[VectorSource], Any, int], tuple[Any, ...]]
@@ -99,17 +96,17 @@ def run_probe(
         check_choice(units, TreebankUnits, name="units")
     random_seed = seed if random else None
     layered = layer_sources(model, random_seed=random_seed, **options)
-    files, first = probe.find(data, test), layered[0]
+    first = layered[0]
     if units is None:
         makes_morphemes = first.embedder.tokenizer.name == "korean" and probe.has_units
         units = "morphemes" if makes_morphemes else "words"
-    examples = probe.read(files, cast(Units, units))
+    examples = probe.read(data, test, cast(Units, units))
     sources: list[VectorSource] = [*layered]
     if vectors is not None:
         sources.append(static_source(vectors, probe.words(examples)))
     metadata = first.embedder.metadata(layers=first.layers, state=first.state)
     del metadata["dtype"]  # some probes read float16
-    test = files.test.name if probe.has_test_sets else None
+    test = examples.test_name if probe.has_test_sets else None
     metadata |= {"seed": seed, "test": test, "units": units if probe.has_units else None}
     if vectors is not None:
         metadata["vectors_sha256"] = VectorsReference.of(vectors).sha256

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 from elmokit.errors import InputError
 from elmokit.metrics.task_scores import accuracy_of, percent
-from elmokit.probes.inputs import (
-    VectorSource,
-    find_sense_corpus,
-    occurrence_vectors,
-)
+from elmokit.probes.inputs import VectorSource, occurrence_vectors, read_sense_corpus
 from elmokit.probes.neighbors import (
     Neighborhood,
     Occurrence,
@@ -198,8 +194,7 @@ def neighbors_of_query(
 
 
 PROBE = Probe(
-    find=lambda data, test: find_sense_corpus(data),
-    read=lambda files, units: files.read(),
+    read=lambda data, test, units: read_sense_corpus(data),
     words=words_of,
     measure=lambda sources, data, seed: precision_at_k(sources, data, seed=seed),
     columns={

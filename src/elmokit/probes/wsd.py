@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 from elmokit.files.atomic import named, reserve
 from elmokit.files.temporary import scratch_directory
 from elmokit.metrics.task_scores import f1_of
-from elmokit.probes.inputs import (
-    VectorSource,
-    find_sense_files,
-    occurrence_vectors,
-)
+from elmokit.probes.inputs import VectorSource, occurrence_vectors, read_sense_data
 from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float, Int
@@ -360,10 +356,11 @@ def _score(
 
 
 PROBE = Probe(
-    find=find_sense_files,
-    read=lambda files, units: files.read(),
+    read=lambda data, test, units: read_sense_data(data, test),
     words=lambda data: words_of(data.train, data.test),
-    measure=lambda sources, data, seed: disambiguate(sources, *data),
+    measure=lambda sources, data, seed: disambiguate(
+        sources, data.train, data.test, data.inventory
+    ),
     columns={
         "f1": "centroid", "nearest_f1": "1-NN", "prior_f1": "1-NN, prior",
         "semcor_f1": "SemCor: centroid", "semcor_nearest_f1": "SemCor: 1-NN",

@@ -5,7 +5,7 @@ import pytest
 
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import TaskSettings
-from elmokit.experiments.inputs import sample_file, write_run_files
+from elmokit.experiments.inputs import write_run_files
 from elmokit.probes.inputs import SplitFiles
 from elmokit.tasks.formats.conll import read_columns
 from elmokit.tasks.formats.conllu import read_conllu, read_propbank
@@ -97,6 +97,4 @@ def test_marks_and_comments_are_no_sentences(write, tmp_path, name, unit, task, 
     source = write("".join(unit.format(n=n) for n in range(number)), name=name)
     parts = divided(source, tmp_path / "out", task=task)
     assert [len(list(read(path))) for path in (parts.train, parts.held_out)] == [number - 1, 1]
-    sample = sample_file(source, tmp_path / "sample", task=task, limit=2)
-    assert len(list(read(sample))) == 2
-    assert sample_file(source, tmp_path / "whole", task=task, limit=None) == source
+    assert parts.dev == source

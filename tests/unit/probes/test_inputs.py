@@ -72,13 +72,13 @@ def test_senses_are_text_keys_and_an_inventory_of_one_test_set(tmp_path):
     text, keys = folder / "semcor.data.xml", folder / "semcor.gold.key.txt"
     text.with_name(f"{text.name}.xz").write_bytes(lzma.compress(text.read_bytes()))
     text.rename(tmp_path / "plain.xml")
-    data = inputs.find_sense_files(folder).read()
+    data = inputs.read_sense_data(folder)
     assert (len(data.train), len(data.test)) == (12, 4)
     assert data.train[0].tokens == data.test[0].tokens == ("a", "play", "in", "Minji")
     assert data.inventory.first_sense("play", "NOUN") == "game"
     (tmp_path / "plain.xml").rename(folder / "other.data.xml")
     shutil.copy(keys, folder / "other.gold.key.txt")
-    assert len(inputs.find_sense_files(folder, "other").read().test) == 12
+    assert len(inputs.read_sense_data(folder, "other").test) == 12
     for wrong in (None, "x"):
-        with pytest.raises(InputError, match=r"other, tiny2020 .*--test"):
-            inputs.find_sense_files(folder, wrong)
+        with pytest.raises(InputError, match=r"other, tiny2020.*--test"):
+            inputs.read_sense_data(folder, wrong)

@@ -21,8 +21,8 @@ def counts(*right):
 
 def test_layers_are_compared_with_the_same_layers_untrained():
     probe = Probe(
-        find=lambda data, test: None, read=lambda files, units: None,
-        words=lambda data: set(), measure=lambda *arguments: (), columns={"a": "A", "b": "B"},
+        read=lambda data, test, units: None, words=lambda data: set(),
+        measure=lambda *arguments: (), columns={"a": "A", "b": "B"},
         note="", counts="counts",
         figures=(Figure("a", accuracy_of, slice(0, 2)), Figure("b", accuracy_of, slice(2, 4))),
     )  # fmt: skip
