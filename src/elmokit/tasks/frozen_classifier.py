@@ -8,6 +8,18 @@ import numpy as np
 from elmokit.inference.numpy_backend import linear
 from elmokit.tasks.frozen_tagger import Batch, FrozenTagger, read_both_ways
 from elmokit.tasks.inputs.layer_cache import Sentence
+from elmokit.tasks.task import Answer, Labels
+
+
+def label_answers(labels: Labels, logits: Any, probs: Any) -> list[Answer]:
+    """Return the best label of each text, with the probabilities of all labels.
+
+    ``logits`` and ``probs`` are arrays or tensors (B, Y).
+    """
+    rows = zip(logits.argmax(1).tolist(), probs.tolist(), strict=True)
+    return [
+        (labels[best], lambda row=row: dict(zip(labels, row, strict=True))) for best, row in rows
+    ]
 
 
 class FrozenClassifier(FrozenTagger):
@@ -17,21 +29,12 @@ class FrozenClassifier(FrozenTagger):
     of `FrozenTagger`.
     """
 
-    def answer(
-        self, batches: Sequence[Batch], examples: Sequence[Any], *, with_probs: bool
-    ) -> list[Any]:
-        """Return the label of each text, with probabilities a pair of label and these."""
+    def answer(self, batches: Sequence[Batch], examples: Sequence[Any]) -> list[Answer]:
+        """Return the label of each text, with the probabilities of all labels."""
         ((sentences, layers),) = batches
         logits = self._text_logits(sentences, layers)
-        labels = [self._labels[best] for best in logits.argmax(axis=1)]
-        if not with_probs:
-            return labels
         powers = np.exp(logits - logits.max(axis=1, keepdims=True), dtype=np.float64)
-        probs = powers / powers.sum(axis=1, keepdims=True)
-        return [
-            (label, dict(zip(self._labels, row, strict=True)))
-            for label, row in zip(labels, probs.tolist(), strict=True)
-        ]
+        return label_answers(self._labels, logits, powers / powers.sum(axis=1, keepdims=True))
 
     def _text_logits(
         self, sentences: Sequence[Sentence], layers: Sequence[np.ndarray] | None

@@ -5,7 +5,7 @@ Each LSTM layer is a network of `elmokit.inference`, whose engine reads sentence
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import STATIC_WEIGHT, TaskRunConfig
 from elmokit.tasks.tag_search import TagSearch
-from elmokit.tasks.task import Labels, Task
+from elmokit.tasks.task import Answer, Labels, Task
 from elmokit.text.alignment import Offsets, align
 from elmokit.text.char_vocab import NUM_CHARS
 from elmokit.vectors.static_vectors import StaticVectors
@@ -73,22 +73,18 @@ class FrozenTagger:
     ) -> Batch:
         return sentences, layers
 
-    def answer(
-        self, batches: Sequence[Batch], examples: Sequence[Any], *, with_probs: bool
-    ) -> list[Any]:
-        """Return the tags of each sentence, with probabilities a pair of tags and these."""
+    def answer(self, batches: Sequence[Batch], examples: Sequence[Any]) -> list[Answer]:
+        """Return the tags of each sentence, with their probabilities."""
         (batch,) = batches
-        lengths = np.array([len(words) for words in batch[0]], dtype=np.int64)
-        is_real = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        logits = np.zeros((*is_real.shape, len(self._labels)), dtype=np.float32)
-        if is_real.any():
-            logits[is_real] = self._logits(batch, lengths)
-        search = self._search.best_with_probs if with_probs else self._search.best
-        return cast(list[Any], search(logits, lengths, self._transitions))
+        ends = np.cumsum([len(words) for words in batch[0]])
+        logits = np.split(self._logits(batch, ends), ends[:-1])
+        return [self._search.answer(scores, self._transitions) for scores in logits]
 
-    def _logits(self, batch: Batch, lengths: np.ndarray) -> np.ndarray:
+    def _logits(self, batch: Batch, ends: np.ndarray) -> np.ndarray:
         """Return the scores of tags at all words, one sentence after the other: (P, Y)."""
-        rows = np.split(np.arange(lengths.sum()), np.cumsum(lengths)[:-1])
+        if ends[-1] == 0:
+            return np.zeros((0, len(self._labels)), np.float32)
+        rows = np.split(np.arange(ends[-1]), ends[:-1])
         x = self._inputs(*batch)
         for engine in self._engines:
             x = read_both_ways(engine, x, rows)

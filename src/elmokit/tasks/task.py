@@ -4,7 +4,7 @@ import logging
 import random
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -30,6 +30,12 @@ Labels = list[str]
 Widths = tuple[int, ...]  # of recurrent layers, one direction
 Units = Literal["words", "morphemes", "characters"]
 """What a token of the data is: a written word, a morpheme, or a character of the text."""
+Answer = tuple[Any, Callable[[], Any]]
+"""A prediction, and a function that computes what `Task.as_json` shows of its probabilities."""
+
+
+def no_probs() -> None:
+    """Stand in for the probabilities of a prediction that has none, or has its own."""
 
 
 @dataclass(frozen=True)

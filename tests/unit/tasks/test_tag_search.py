@@ -9,7 +9,6 @@ import pytest
 from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks import tag_search
 
-LENGTHS = np.array([4, 1, 0, 3])
 NUM_TAGS = 3
 ALL = np.ones((NUM_TAGS + 2, NUM_TAGS + 2), dtype=bool)
 SOME = ALL.copy()
@@ -36,23 +35,21 @@ def all_sequences(length, allowed):
 
 
 @pytest.mark.parametrize("allowed", [ALL, SOME])
-def test_the_search_finds_what_enumeration_finds(allowed):
-    logits, transitions = random(4, 4, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
-    tags, scores = tag_search.viterbi(logits, LENGTHS, transitions=transitions, allowed=allowed)
-    for row, length in enumerate(LENGTHS):
-        sequences = all_sequences(length, allowed)
-        best = max((score_of(transitions, logits[row], own), own) for own in sequences)
-        assert scores[row] == pytest.approx(best[0])
-        assert tags[row].tolist() == [*best[1], *[0] * (4 - length)]
+@pytest.mark.parametrize("length", [0, 1, 3, 4])
+def test_the_search_finds_what_enumeration_finds(allowed, length):
+    logits, transitions = random(length, NUM_TAGS), random(NUM_TAGS, NUM_TAGS, seed=1)
+    sequences = all_sequences(length, allowed)
+    best = max(sequences, key=lambda own: score_of(transitions, logits, own))
+    assert tag_search.Lattice(logits, transitions, allowed).best() == list(best)
+    even = tag_search.Lattice(np.zeros_like(logits), None, allowed).best()
+    assert even == min(map(list, all_sequences(length, allowed)), key=lambda own: own[::-1])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_scores_of_a_diverged_model_are_told(value):
-    length, allowed = np.array([1]), ALL[:3, :3]
     for score, transitions in ((value, None), (0.0, np.array([[value]]))):
-        logits = np.array([[[score]]])
         with pytest.raises(FloatingPointError, match="NaN"):
-            tag_search.viterbi(logits, length, transitions=transitions, allowed=allowed)
+            tag_search.Lattice(np.array([[score]]), transitions, ALL[:3, :3])
 
 
 BIOUL = ["O", "B-X", "I-X", "L-X", "U-X", "U-Y"]
@@ -87,16 +84,16 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
     sequences = all_sequences(length, allowed)
     weights = np.exp([score_of(given, logits, sequence) for sequence in sequences])
     every = dict(zip(sequences, (weights / weights.sum()).tolist(), strict=True))
-    marginals = tag_search.Marginals(logits, transitions=transitions, allowed=allowed)
+    lattice = tag_search.Lattice(logits, transitions, allowed)
     for t, tag in product(range(length), range(len(tags))):
         expected = sum(p for sequence, p in every.items() if sequence[t] == tag)
-        assert marginals.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
+        assert lattice.of_part(t, [tag]) == pytest.approx(expected, abs=1e-12)
     ids = {tag: number for number, tag in enumerate(tags)}
     names_of = {sequence: [tags[tag] for tag in sequence] for sequence in every}
     spans_of = {sequence: read_spans(names) for sequence, names in names_of.items()}
     for sequence, prob in every.items():
-        assert not length or marginals.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
-        probs = tag_search.span_probs(marginals, names_of[sequence], ids)
+        assert not length or lattice.of_part(0, sequence) == pytest.approx(prob, rel=1e-9)
+        probs = tag_search.span_probs(lattice, names_of[sequence], ids)
         for span, own in zip(spans_of[sequence], probs, strict=True):
             expected = sum(p for other, p in every.items() if span in spans_of[other])
             assert own == pytest.approx(expected, abs=1e-12)
@@ -120,11 +117,9 @@ def test_probabilities_are_sums_over_all_legal_sequences(tags, scheme, length):
 )  # fmt: skip
 def test_names_agree_within_a_document_and_new_spans_have_no_probability(document, expected):
     read = [[part.split() for part in sentence.split("|")] for sentence in document.split("/")]
-    answers = [(SimpleNamespace(tokens=tuple(words)), tags) for words, tags in read]
-    agreed = [tags for _, tags in tag_search.agreeing(answers, with_probs=False)]
-    assert agreed == [tags.split() for tags in expected.split("/")]
-    scored = [(example, (tags, [0.5] * len(read_spans(tags)))) for example, tags in answers]
-    for (_, old), (_, (new, probs)) in zip(
-        answers, tag_search.agreeing(scored, with_probs=True), strict=True
-    ):
-        assert probs == [0.5 if span in read_spans(old) else None for span in read_spans(new)]
+    examples = [SimpleNamespace(tokens=tuple(words)) for words, _ in read]
+    old = [(tags, lambda tags=tags: [0.5] * len(read_spans(tags))) for _, tags in read]
+    agreed = tag_search.agreeing(zip(examples, old, strict=True))
+    for (_, (new, probs)), (tags, _), wanted in zip(agreed, old, expected.split("/"), strict=True):
+        assert new == wanted.split()
+        assert probs() == [0.5 if span in read_spans(tags) else None for span in read_spans(new)]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from elmokit.bilm.masking import masked_max, masked_mean
+from elmokit.tasks.frozen_classifier import label_answers
 from elmokit.tasks.inputs.token_inputs import TokenBatch
 from elmokit.tasks.networks.attention import SelfAttentivePooling, attend, soft_align
 from elmokit.tasks.networks.encoder import (
@@ -17,7 +18,7 @@ from elmokit.tasks.networks.encoder import (
     VariationalDropout,
     single_width,
 )
-from elmokit.tasks.task import Widths
+from elmokit.tasks.task import Answer, Widths
 
 
 class Classifier(TaskModel):
@@ -31,18 +32,9 @@ class Classifier(TaskModel):
         gold = torch.tensor(ids, device=logits.device)
         return functional.cross_entropy(logits, gold) + self.inputs.penalty()
 
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[str]:
-        return [self.labels[best] for best in self.logits(*batches).argmax(dim=1).tolist()]
-
-    def predict_with_probs(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
-    ) -> list[tuple[str, dict[str, float]]]:
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
         logits = self.logits(*batches)
-        best, probs = logits.argmax(dim=1).tolist(), logits.double().softmax(dim=1).tolist()
-        return [
-            (self.labels[label], dict(zip(self.labels, row, strict=True)))
-            for label, row in zip(best, probs, strict=True)
-        ]
+        return label_answers(self.labels, logits, logits.double().softmax(dim=1))
 
 
 class BCN(Classifier):

@@ -26,7 +26,7 @@ from elmokit.tasks.networks.encoder import (
     VariationalDropout,
     draw_weights,
 )
-from elmokit.tasks.task import Widths
+from elmokit.tasks.task import Answer, Widths, no_probs
 
 MAX_SPAN_WORDS = 10  # of the longest mention that can be found
 SPANS_PER_WORD = 0.4  # kept spans per word of the document
@@ -296,10 +296,10 @@ class CoreferenceModel(TaskModel):
             losses.append(torch.cat([block.loss(clusters) for block in blocks]).mean())
         return torch.stack(losses).mean() + self.inputs.penalty()
 
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Clusters]:
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
         """Return the clusters of each document: two or more mentions each, in text order."""
         return [
-            _join(spans, [link for block in blocks for link in block.best().tolist()])
+            (_join(spans, [link for block in blocks for link in block.best().tolist()]), no_probs)
             for _, spans, blocks in self._scored(batches, examples)
         ]
 

@@ -22,7 +22,7 @@ from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.inputs.token_inputs import TokenBatch, TokenInputs
 from elmokit.tasks.runs.run_dir import TaskRunConfig
-from elmokit.tasks.task import Labels, Task, Widths
+from elmokit.tasks.task import Answer, Labels, Task, Widths
 from elmokit.vectors.static_vectors import StaticVectors
 
 FORGET_BIAS = 1.0  # fresh bias of an LSTM's forget gate, so that memory is kept at first
@@ -180,14 +180,8 @@ class TaskModel(nn.Module, ABC):
         """Return the mean loss of a batch, in nats."""
 
     @abstractmethod
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Any]:
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
         """Return the answer for each example, without using its gold answer."""
-
-    def predict_with_probs(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
-    ) -> list[tuple[Any, Any]]:
-        """Return the answers, each with what `Task.as_json` shows of its probabilities, or None."""
-        return [(answer, None) for answer in self.predict(batches, examples)]
 
     @property
     def settings(self) -> InputSettings:
@@ -206,12 +200,9 @@ class TaskModel(nn.Module, ABC):
         return self.inputs.make_batch(sentences, layers)
 
     @torch.no_grad()
-    def answer(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any], *, with_probs: bool
-    ) -> list[Any]:
-        """Return what `predict` or `predict_with_probs` does, outside training."""
-        self.eval()
-        return (self.predict_with_probs if with_probs else self.predict)(batches, examples)
+    def answer(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
+        """Return what `predict` does, outside training."""
+        return self.eval().predict(batches, examples)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_weights((getattr(self, name) for name in self.drawn), generator)

@@ -17,7 +17,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.qa import FoundAnswer
-from elmokit.tasks.task import Widths
+from elmokit.tasks.task import Answer, Widths, no_probs
 
 MAX_ANSWER_WORDS = 17  # of a predicted answer
 
@@ -61,7 +61,7 @@ class SpanQA(TaskModel):
         loss = functional.nll_loss(start_log_probs, starts)
         return loss + functional.nll_loss(end_log_probs, ends - 1) + self.inputs.penalty()
 
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[FoundAnswer]:
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
         log_probs = self._log_probs(*batches)
         start, end, score = best_answers(*log_probs, batches[1].mask)
         answers = []
@@ -72,7 +72,7 @@ class SpanQA(TaskModel):
                 continue
             a, b = example.offsets[first][0], example.offsets[last - 1][1]
             answers.append(FoundAnswer(example.context[a:b], a, b, prob))
-        return answers
+        return [(answer, no_probs) for answer in answers]
 
     def _log_probs(self, question: TokenBatch, context: TokenBatch) -> tuple[Tensor, Tensor]:
         """Return the log-probabilities of context words as the first and as the last: (B, N)."""

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,7 +24,7 @@ from elmokit.tasks.networks.encoder import (
     single_width,
 )
 from elmokit.tasks.tag_search import TagSearch
-from elmokit.tasks.task import Widths
+from elmokit.tasks.task import Answer, Widths
 
 PREDICATE_DIM = 100  # width of the feature that marks the predicate
 FRESH_STD = 0.1  # standard deviation of fresh transition scores of a CRF
@@ -61,20 +60,12 @@ class TagModel(TaskModel):
             row[: len(ids)] = torch.tensor(ids, device=row.device)
         return self.tag_loss(logits, gold, mask) + self.inputs.penalty()
 
-    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[list[str]]:
-        return self._search.best(*self._scores(batches, examples))
-
-    def predict_with_probs(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
-    ) -> list[tuple[list[str], list[float]]]:
-        return self._search.best_with_probs(*self._scores(batches, examples))
-
-    def _scores(
-        self, batches: Sequence[TokenBatch], examples: Sequence[Any]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        parts = self.logits(batches[0], examples), batches[0].mask.sum(dim=1), self.transitions
-        arrays = (None if part is None else part.detach().cpu().numpy() for part in parts)
-        return tuple(arrays)  # pyright: ignore[reportReturnType]
+    def predict(self, batches: Sequence[TokenBatch], examples: Sequence[Any]) -> list[Answer]:
+        logits = self.logits(batches[0], examples).detach().cpu().numpy()
+        rows = zip(logits, batches[0].mask.sum(dim=1).tolist(), strict=True)
+        learned = self.transitions
+        transitions = None if learned is None else learned.detach().cpu().numpy()
+        return [self._search.answer(row[:length], transitions) for row, length in rows]
 
 
 class Tagger(TagModel):

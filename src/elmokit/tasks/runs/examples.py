@@ -14,7 +14,7 @@ import numpy as np
 from elmokit.errors import InputError
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.task_bilm import LayersOf
-from elmokit.tasks.task import Labels, Task, TaskScore, warn_once
+from elmokit.tasks.task import Answer, Labels, Task, TaskScore, warn_once
 
 BATCHES_SORTED_TOGETHER = 20
 """Training batches whose examples are sorted by length together, to reduce padding."""
@@ -95,15 +95,15 @@ def _packed(items: Iterable[Any], length: Callable[[Any], int]) -> Iterator[list
         yield batch
 
 
-def predict(model: Any, examples: Examples, *, with_probs: bool = False) -> list[Any]:
-    """Return the answer for each example, in order; with probabilities pairs of both."""
-    answers: dict[int, Any] = {}
+def predict(model: Any, examples: Examples) -> list[Answer]:
+    """Return the answer for each example, in order."""
+    answers: dict[int, Answer] = {}
     # Sorted by length, to reduce padding.
     order = sorted(range(len(examples)), key=examples.length)
     for batch in _packed(order, examples.length):
         part = [examples.examples[index] for index in batch]
         batches = examples.batches(model, part)
-        answers.update(zip(batch, model.answer(batches, part, with_probs=with_probs), strict=True))
+        answers.update(zip(batch, model.answer(batches, part), strict=True))
     return [answers[index] for index in range(len(examples))]
 
 
@@ -112,7 +112,7 @@ def score_model(model: Any, examples: Examples) -> TaskScore:
     task = examples.task
     answers = zip(examples.examples, predict(model, examples), strict=True)
     gold = [task.gold(example) for example in examples.examples]
-    score = task.score(gold, [task.in_units_of_gold(*pair) for pair in answers])
+    score = task.score(gold, [task.in_units_of_gold(each, answer) for each, (answer, _) in answers])
     return replace(score, sampling_units=task.number_sampling_units(examples.examples))
 
 

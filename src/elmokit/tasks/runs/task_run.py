@@ -31,7 +31,7 @@ from elmokit.tasks.runs.run_dir import (
     read_weights,
 )
 from elmokit.tasks.tag_search import agreeing
-from elmokit.tasks.task import Task, TaskScore
+from elmokit.tasks.task import Answer, Task, TaskScore
 from elmokit.text.given_sentences import check_is_list, check_text
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
 from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer, tokenizer_for_model
@@ -201,8 +201,8 @@ class TaskRun:
         by_document: bool = False,
     ) -> Iterator[dict[str, Any]]:
         """Yield what `Task.as_json` returns for each text, with probabilities; see `predict`."""
-        answers = self._predict(texts, tokenizer, names, by_document, with_probs=True)
-        return (self.task.as_json(example, *answer) for example, answer in answers)
+        answers = self._predict(texts, tokenizer, names, by_document)
+        return (self.task.as_json(example, answer, probs()) for example, (answer, probs) in answers)
 
     def predict(
         self,
@@ -231,7 +231,8 @@ class TaskRun:
             InputError: for a text that the task cannot read (two texts, a marked predicate), with
                 its name; for ``by_document`` with a task other than ``ner``.
         """
-        return self._predict(texts, tokenizer, names, by_document, with_probs=False)
+        answers = self._predict(texts, tokenizer, names, by_document)
+        return ((example, answer) for example, (answer, _) in answers)
 
     def _predict(
         self,
@@ -239,9 +240,7 @@ class TaskRun:
         tokenizer: str | None,
         names: Iterable[str] | None,
         by_document: bool,
-        *,
-        with_probs: bool,
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[Any, Answer]]:
         check_is_list(texts, name="texts")
         if by_document and self.task.name != "ner":
             raise InputError(f"by_document is for models of the task ner, not {self.task.name}.")
@@ -252,12 +251,12 @@ class TaskRun:
             own = NormalizingTokenizer(other, self._bilm.char_vocab.config.normalization)
         known_names = map("Text {}".format, count(1)) if names is None else names
         named = zip(known_names, texts, strict=names is not None)
-        answers = self._predictions(named, own, with_probs=with_probs)
-        return agreeing(answers, with_probs=with_probs) if by_document else answers
+        answers = self._predictions(named, own)
+        return agreeing(answers) if by_document else answers
 
     def _predictions(
-        self, named: Iterator[tuple[str, Any]], tokenizer: Tokenizer, *, with_probs: bool
-    ) -> Iterator[tuple[Any, Any]]:
+        self, named: Iterator[tuple[str, Any]], tokenizer: Tokenizer
+    ) -> Iterator[tuple[Any, Answer]]:
         together = 1 if self.task.batched_by == "document" else LINES_TOGETHER
         num_lines, error = LINES_TOGETHER, None
         while error is None:
@@ -274,8 +273,7 @@ class TaskRun:
             for start in range(0, len(examples), together):
                 part = examples[start : start + together]
                 held = Examples(self.task, part, self._bilm.layers_of(kept=False))
-                answers = predict(self._network, held, with_probs=with_probs)
-                yield from zip(part, answers, strict=True)
+                yield from zip(part, predict(self._network, held), strict=True)
         if error is not None:
             raise error
 

@@ -32,7 +32,7 @@ def test_clusters_are_the_same_alone_and_in_a_batch_and_however_sentences_are_ba
     )
     documents = [TASK.example_of(*(tuple(s.split()) for s in text.split("/"))) for text in texts]
     together = predict(network, Examples(TASK, documents, keep))
-    assert together[0]
+    assert together[0][0]
     alone = [predict(network, Examples(TASK, [one], keep))[0] for one in documents]
     assert alone == together
     monkeypatch.setattr("elmokit.tasks.runs.examples.PREDICTION_WORDS", 6)

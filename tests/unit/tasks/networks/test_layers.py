@@ -9,7 +9,7 @@ from elmokit.tasks.networks import attention
 from elmokit.tasks.networks.classifier import ESIM
 from elmokit.tasks.networks.encoder import SentenceEncoder, draw_weights, run_packed
 from elmokit.tasks.networks.tagger import CRF, AlternatingHighwayLSTM
-from elmokit.tasks.tag_search import Marginals
+from elmokit.tasks.tag_search import Lattice
 
 from ....builders.task_models import full_inputs, padded_texts
 
@@ -158,7 +158,7 @@ def test_the_log_likelihood_is_that_of_the_gold_tags_among_all_sequences():
     tags = torch.tensor([[0, 1, 2, 0], [0, 9, 9, 9], [-5, 9, 9, 9], [1, 2, 2, -7]])
     transitions, allowed = crf.transitions.detach().numpy(), np.ones((5, 5), dtype=bool)
     for own, gold, log_prob in zip(texts, tags, crf(logits, tags, mask), strict=True):
-        sequences = Marginals(own.numpy(), transitions=transitions, allowed=allowed)
+        sequences = Lattice(own.numpy(), transitions, allowed)
         expected = sequences.of_part(0, gold[: len(own)].tolist()) if len(own) else 1
         assert log_prob.exp().item() == pytest.approx(expected, rel=1e-9)
 

@@ -32,9 +32,9 @@ ASKED = [
 
 def test_an_answer_is_the_same_alone_and_in_a_batch(build, keep):
     network = build(SpanQA, TASK, SETTINGS)
-    together = predict(network, Examples(TASK, ASKED, keep))
+    together = [answer for answer, _ in predict(network, Examples(TASK, ASKED, keep))]
     for example, answer in zip(ASKED, together, strict=True):
-        (alone,) = predict(network, Examples(TASK, [example], keep))
+        ((alone, _),) = predict(network, Examples(TASK, [example], keep))
         assert (alone.text, alone.start, alone.end) == (answer.text, answer.start, answer.end)
         assert alone.probability == pytest.approx(answer.probability, rel=1e-4)
         assert answer.text == example.context[answer.start : answer.end]

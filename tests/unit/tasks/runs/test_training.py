@@ -21,7 +21,7 @@ from elmokit.tasks.runs.examples import (
 )
 from elmokit.tasks.runs.training import TaskTrainConfig, TaskTraining
 from elmokit.tasks.tagging import PosTask
-from elmokit.tasks.task import TaskScore
+from elmokit.tasks.task import TaskScore, no_probs
 
 from ....builders.squad_data import paragraph, squad_text
 from ....builders.task_files import document
@@ -62,12 +62,12 @@ def test_prediction_batches_are_bounded_in_words():
     held = examples([1, 5000, 3000, 10, 10])
     batches = []
 
-    def answer(_, part, *, with_probs):
+    def answer(_, part):
         batches.append([len(example.tokens) for example in part])
-        return batches[-1]
+        return [(size, no_probs) for size in batches[-1]]
 
     model = SimpleNamespace(make_batch=lambda sentences, layers: sentences, answer=answer)
-    assert predict(model, held) == [1, 5000, 3000, 10, 10]
+    assert [answer for answer, _ in predict(model, held)] == [1, 5000, 3000, 10, 10]
     assert batches == [[1, 10, 10], [3000], [5000]]
     # of documents, the sentences: padded to 2 · 2000, 5000, 2 · 2000, 3000 words
     task = CorefTask()
