@@ -49,9 +49,9 @@ FORGET = """
 import functools, gc
 
 def pytest_sessionstart(session):
-    for one in gc.get_objects():
-        if isinstance(one, functools._lru_cache_wrapper):
-            one.cache_clear()  # what was computed before the mutant was chosen
+    for cached in gc.get_objects():
+        if isinstance(cached, functools._lru_cache_wrapper):
+            cached.cache_clear()  # what was computed before the mutant was chosen
 """
 FOUND, MISSED, SLOW = "found", "missed", "found by time"
 OUTCOMES = {0: MISSED, 33: MISSED, 1: FOUND, 3: FOUND}

@@ -68,8 +68,11 @@ class Table:
         """Return a column of places, counted from ``first``, counted from 0."""
         places = self.numbers(name) - first
         if (is_wrong := places % 1 != 0).any():  # also NaN
-            line = self.lines[int(is_wrong.argmax())]
-            raise InputError(f"{self.path}, line {line}: `{name}` is missing or no whole number.")
+            row = int(is_wrong.argmax())
+            raise InputError(
+                f"{self.path}, line {self.lines[row]}: `{name}` must be a whole number, got "
+                f"{shown(self.rows[row][name])}."
+            )
         return places.astype(np.int64)
 
 

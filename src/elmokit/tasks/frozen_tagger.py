@@ -1,6 +1,6 @@
 """A trained tagger without PyTorch, and how its predictions are written.
 
-Each LSTM layer is a network of `elmokit.inference`, whose engine reads sentences without padding.
+Each LSTM layer is an engine of `elmokit.inference`, which reads sentences without padding.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
