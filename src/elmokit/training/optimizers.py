@@ -36,7 +36,7 @@ class OptimizerConfig(CheckedFields):
     of the sampled softmax far more often than a target. With a short memory (0.98) each negative
     moves the word's row as far as a target does."""
     weight_decay: NotNegative = 0.0
-    """AdamW's decay, on matrices only."""
+    """Decay of matrices an update, times the rate; ``muon``: only where it orthogonalizes."""
     initial_accumulator: NotNegative = 1.0
     """Adagrad's initial sum of squares (original: 1)."""
     clip_norm: Positive | None = 1.0
@@ -85,9 +85,10 @@ def muon(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
         if parameter.dim() == 2 and not any(word in name for word in ("embedding", "softmax"))
     ]
     others = [parameter for name, parameter in named.items() if name not in inner]
+    decay = config.weight_decay
     groups = [
         {"params": others, "weight_decay": 0.0},
-        {"params": [named[name] for name in inner], "weight_decay": 0.0, "is_muon": True},
+        {"params": [named[name] for name in inner], "weight_decay": decay, "is_muon": True},
     ]
     groups = [group for group in groups if group["params"]]
     return Muon(groups, lr=config.learning_rate, betas=config.betas, fused=True)
@@ -118,6 +119,7 @@ class Muon(torch.optim.AdamW):
             momentum = state["exp_avg"].mul_(MUON_MOMENTUM).add_(gradient)
             update = orthogonalized(gradient.add(momentum, alpha=MUON_MOMENTUM))
             scale = 0.2 * max(parameter.shape) ** 0.5  # the usual size of AdamW's updates
+            parameter.mul_(1 - group["lr"] * group["weight_decay"])
             parameter.add_(update, alpha=-group["lr"] * scale)
 
 

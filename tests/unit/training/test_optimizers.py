@@ -59,6 +59,21 @@ def test_muon_leaves_embeddings_and_output_layer_to_adamw():
     assert step.max() / step.min() < 2.5
 
 
+def test_weight_decay_shrinks_what_muon_orthogonalizes_and_nothing_else():
+    ends = []
+    for decay in (0.0, 0.1):
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))
+        begin = module[0].weight.detach().clone()
+        config = OptimizerConfig(name="muon", learning_rate=0.5, weight_decay=decay)
+        module(torch.ones(1, 4)).sum().backward()
+        config.build(module).step()
+        ends.append(module)
+    shrunk = ends[0][0].weight - ends[1][0].weight
+    torch.testing.assert_close(shrunk, 0.5 * 0.1 * begin)
+    assert torch.equal(ends[0][0].bias, ends[1][0].bias)
+
+
 def test_the_average_follows_its_formula_across_a_pause():
     module, random = torch.nn.Linear(3, 2, bias=False), torch.Generator().manual_seed(0)
     average, history = WeightAverage(module, 0.9), []
