@@ -12,7 +12,7 @@ from elmokit.embed import job
 from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.contexts import find_distinct_tokens
-from elmokit.inference.precision import build_engine
+from elmokit.inference.device import build_engine
 from elmokit.inference.results import LSTMState
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.inference import precision
+from elmokit.inference import device
 from elmokit.inference.elmo import ELMo
 from elmokit.weights.model_dir import load_model, read_bilm_tf
 
@@ -164,7 +164,7 @@ def many_langs_tokens(written, words, max_characters=30):
 def test_elmo_for_many_langs(compiled, legacy, tmp_path, monkeypatch):
     """The LSTM stacks are those of a case; the token layer is computed here."""
     if not compiled:
-        monkeypatch.setattr(precision, "load_kernels", lambda: None)
+        monkeypatch.setattr(device, "load_kernels", lambda: None)
     arrays, options = arrays_of(case("edge_stateless"))
     written = foreign.write_many_langs(tmp_path / "136", arrays, options, legacy=legacy)
     report = convert(tmp_path / "136", tmp_path / "model")

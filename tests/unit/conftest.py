@@ -1,6 +1,6 @@
 import pytest
 
-from elmokit.inference import precision, target_scores
+from elmokit.inference import device, target_scores
 from elmokit.kernels.library import load_kernels
 
 
@@ -8,7 +8,7 @@ from elmokit.kernels.library import load_kernels
 def backend(request, monkeypatch):
     """Run a test with the compiled kernels, and as on a machine without a compiler."""
     if request.param == "numpy":
-        for module in (precision, target_scores):
+        for module in (device, target_scores):
             monkeypatch.setattr(module, "load_kernels", lambda: None)
     elif load_kernels() is None:
         pytest.skip("no C compiler on this machine")

@@ -2,7 +2,7 @@
 
 Source: Bommasani, Davis and Cardie 2020, "Interpreting pretrained contextualized representations
 via reductions to static embeddings". The means are centered and whitened and the words weighted as
-in `elmokit.embed.sentences`, so that the mean of the rows of a sentence is its vector.
+in `elmokit.embed.sentences_and_spans`, so that the mean of the rows of a sentence is its vector.
 """
 
 import time
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.embed.sentences_and_spans import SMOOTHING, SifStatistics, lower_case_shares
 from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError, counted
 from elmokit.files.atomic import check_target

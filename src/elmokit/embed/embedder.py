@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.embed.sentences import SifStatistics, embed_sentences, embed_spans
+from elmokit.embed.sentences_and_spans import SifStatistics, embed_sentences, embed_spans
 from elmokit.embed.streaming import (
     DEFAULT_BATCH_TOKENS,
     EmbeddedSentence,
@@ -21,8 +21,8 @@ from elmokit.embed.streaming import (
 from elmokit.embed.word_checks import WordChecks
 from elmokit.errors import FormatError, InputError, needs_torch
 from elmokit.inference.contexts import DistinctTokens
+from elmokit.inference.device import Precision, check_precision, find_device, pick_device
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
-from elmokit.inference.precision import Precision, check_precision, find_device, pick_device
 from elmokit.inference.results import Layers, LSTMState, check_layers
 from elmokit.kernels.library import set_num_threads
 from elmokit.text.given_sentences import GivenSentence, split_sentences

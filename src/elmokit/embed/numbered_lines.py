@@ -17,7 +17,7 @@ import numpy as np
 from elmokit.corpus.read_ahead import read_ahead
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.options import EmbedOptions
-from elmokit.embed.sentences import Pooling
+from elmokit.embed.sentences_and_spans import Pooling
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import Location
 from elmokit.files.lines import BadLine, text_of_line

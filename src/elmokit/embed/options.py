@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from elmokit.embed.formats.registry import OutputFormat, find_format
-from elmokit.embed.sentences import PoolingName, default_layers
+from elmokit.embed.sentences_and_spans import PoolingName, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import check_choice, refuse
 from elmokit.inference.results import Layers, check_layers

@@ -21,8 +21,8 @@ from elmokit.inference.contexts import (
     find_contexts,
     read_contexts,
 )
+from elmokit.inference.device import find_device, has_quick_bf16
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
-from elmokit.inference.precision import find_device, has_quick_bf16
 from elmokit.inference.results import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores
 from elmokit.shapes import Bool, Float, Integer

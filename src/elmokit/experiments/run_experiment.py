@@ -30,7 +30,7 @@ from elmokit.experiments.runs import (
     write_result,
 )
 from elmokit.files.sources import file_sha256
-from elmokit.inference.precision import pick_device
+from elmokit.inference.device import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import CHECKPOINTS, Pieces, open_job
 from elmokit.training.curves import check_matplotlib

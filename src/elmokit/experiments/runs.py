@@ -35,7 +35,7 @@ from elmokit.experiments.definitions import (
 from elmokit.experiments.inputs import RunFiles
 from elmokit.files.json_files import read_json, write_json
 from elmokit.files.temporary import remove_whole
-from elmokit.inference.precision import pick_device
+from elmokit.inference.device import pick_device
 from elmokit.jobs.job import METRICS_FILE, checkpoints_of, read_log
 from elmokit.probes.inputs import find_sense_inventory, layer_sources, static_source
 from elmokit.probes.layer_weights import MixWeights, read_layer_weights

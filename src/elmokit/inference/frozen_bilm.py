@@ -11,8 +11,8 @@ import numpy as np
 from elmokit.bilm.config import Direction
 from elmokit.files.sources import text_sha256
 from elmokit.inference.contexts import DistinctTokens, find_distinct_tokens
+from elmokit.inference.device import Precision, build_engine
 from elmokit.inference.engine import Engine, EngineOutput
-from elmokit.inference.precision import Precision, build_engine
 from elmokit.inference.results import DirectionState, LSTMState
 from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM

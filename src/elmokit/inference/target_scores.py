@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from elmokit.bilm.config import cutoffs_of
+from elmokit.inference.device import torch_backend
 from elmokit.inference.numpy_backend import linear
-from elmokit.inference.precision import torch_backend
 from elmokit.kernels.layers import PackedLogSumExp
 from elmokit.kernels.library import Kind, load_kernels
 from elmokit.shapes import Float, Int, Integer

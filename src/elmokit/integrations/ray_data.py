@@ -9,7 +9,7 @@ from elmokit.embed.numbered_lines import OwnLines
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import InputError, needs_extra
-from elmokit.inference.precision import check_precision
+from elmokit.inference.device import check_precision
 from elmokit.inference.results import LSTMState
 from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes

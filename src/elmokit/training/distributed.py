@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from elmokit.inference.precision import pick_device
+from elmokit.inference.device import pick_device
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import numpy as np
 
 from elmokit.errors import FormatError, InputError
 from elmokit.files.sources import COMPRESSIONS, damage
+from elmokit.vectors.glove_word2vec_file import MAX_DIM, MAX_WORD_BYTES
 from elmokit.vectors.static_vectors import StaticVectors, WordRows, spellings
-from elmokit.vectors.word2vec_file import MAX_DIM, MAX_WORD_BYTES
 
 MAGIC = struct.pack("<i", 793712314)
 _SETTINGS, _DICTIONARY = struct.Struct("<13id"), struct.Struct("<3i2q")

@@ -16,7 +16,7 @@ import numpy as np
 from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import existing_file, file_sha256, open_stream
-from elmokit.vectors import fasttext_file, safetensors_file, word2vec_file
+from elmokit.vectors import fasttext_file, glove_word2vec_file, safetensors_file
 from elmokit.vectors.static_vectors import UNKNOWN_ID, StaticVectors
 
 log = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ SUFFIXES = (".bin", ".txt", ".vec")
 _FORMATS = (
     (safetensors_file.recognizes, safetensors_file.read),
     (fasttext_file.recognizes, fasttext_file.read),
-    (word2vec_file.is_binary, word2vec_file.read_binary),
-    (lambda head: True, word2vec_file.read_text),
+    (glove_word2vec_file.is_binary, glove_word2vec_file.read_binary),
+    (lambda head: True, glove_word2vec_file.read_text),
 )
 _HEAD_BYTES = 1 << 16
 _PICKLE = b"\x80"

@@ -19,9 +19,9 @@ from elmokit.weights.locate import CONFIG_NAME, OPTIONS_NAME, find_model
 from elmokit.weights.model_files import COPY_AGAIN, FILE_NAMES, VOCAB_NAME, check_replaceable
 from elmokit.weights.onnx_file import run_onnx, write_onnx
 from elmokit.weights.readers.contents import MAX_DEPTH, Choices, files_below, kind_of
-from elmokit.weights.readers.original import is_softmax
 from elmokit.weights.readers.registry import read_foreign
 from elmokit.weights.readers.tensor_bundle import INDEX_SUFFIX
+from elmokit.weights.readers.tensorflow import is_softmax
 from elmokit.weights.stored_bilm import StoredBiLM, read_bilm
 
 Compute = Callable[[StoredBiLM, np.ndarray], np.ndarray]

@@ -12,7 +12,7 @@ import numpy as np
 from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
-from elmokit.inference.precision import import_torch
+from elmokit.inference.device import import_torch
 from elmokit.inference.results import StartState
 from elmokit.tasks.inputs.layer_cache import OnLayers, Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings

@@ -13,7 +13,7 @@ from typing import Any
 from elmokit.config import from_dict
 from elmokit.errors import InputError
 from elmokit.files.sources import damage
-from elmokit.inference.precision import Precision, check_precision, find_device, import_torch
+from elmokit.inference.device import Precision, check_precision, find_device, import_torch
 from elmokit.tasks.frozen_classifier import FrozenClassifier
 from elmokit.tasks.frozen_tagger import FrozenTagger, can_run_frozen
 from elmokit.tasks.inputs.task_bilm import BiLMReference, TaskBiLM, reopen_bilm

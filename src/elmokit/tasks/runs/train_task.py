@@ -12,7 +12,7 @@ import torch
 from elmokit.config import to_dict
 from elmokit.errors import InputError, as_input_error
 from elmokit.files.sources import existing_file, file_sha256
-from elmokit.inference.precision import pick_device
+from elmokit.inference.device import pick_device
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Job, MetricsLog, StopRequest, open_job, stop_requests
 from elmokit.tasks.inputs.layer_cache import OnLayers

@@ -22,7 +22,7 @@ from elmokit.evaluation.perplexity import PerplexityReport
 from elmokit.files.json_files import read_json
 from elmokit.files.remote import as_address
 from elmokit.files.sources import STANDARD_INPUT, find_files
-from elmokit.inference.precision import find_device, has_quick_bf16
+from elmokit.inference.device import find_device, has_quick_bf16
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE, Job, is_begun, open_job
 from elmokit.text.normalization import Normalization

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import Pooling
+from elmokit.embed.sentences_and_spans import Pooling
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.contexts import NUM_BOUNDARIES

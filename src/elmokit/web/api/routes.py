@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,7 +22,6 @@ from elmokit.version import __version__
 from elmokit.web.api import schemas
 from elmokit.web.api.batcher import Batcher, Job
 from elmokit.web.api.computations import Embedding, Prediction, Text, Tokens
-from elmokit.web.api.schemas import Metrics
 from elmokit.web.server import BODY, RequestError, as_json, json_response
 from elmokit.web.startup import ServerSettings
 
@@ -30,6 +30,23 @@ if TYPE_CHECKING:
 
 _JSON = "application/json"
 _TINY = np.finfo(np.float32).tiny
+
+
+class Metrics:
+    """The totals that /metrics shows."""
+
+    def __init__(self) -> None:
+        self._totals = defaultdict[str, float](float)
+
+    def add(self, name: str, value: float = 1) -> None:
+        """Add to a total; ``name`` may end in a label in braces."""
+        self._totals[name] += value
+
+    def render(self, *, queue_size: int) -> str:
+        """Return all in the text format of Prometheus."""
+        lines = [f"te_queue_size {queue_size}"]
+        lines += (f"{name} {total:g}" for name, total in sorted(self._totals.items()))
+        return "\n".join(lines) + "\n"
 
 
 class Service:

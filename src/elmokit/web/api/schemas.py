@@ -1,6 +1,5 @@
 """Bodies of requests in the dialects of OpenAI and TEI, and the counters of /metrics."""
 
-from collections import defaultdict
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, ValidationError
@@ -78,20 +77,3 @@ def parse(schema: type[Schema], body: bytes) -> Schema:
             "check_embedding_ctx_length=False)."
         )
     raise RequestError(422, message, parameter=name)
-
-
-class Metrics:
-    """The totals that /metrics shows."""
-
-    def __init__(self) -> None:
-        self._totals = defaultdict[str, float](float)
-
-    def add(self, name: str, value: float = 1) -> None:
-        """Add to a total; ``name`` may end in a label in braces."""
-        self._totals[name] += value
-
-    def render(self, *, queue_size: int) -> str:
-        """Return all in the text format of Prometheus."""
-        lines = [f"te_queue_size {queue_size}"]
-        lines += (f"{name} {total:g}" for name, total in sorted(self._totals.items()))
-        return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from elmokit.text.char_vocab import DEFAULT_MAX_CHARACTERS
 from elmokit.weights.bilm_tf import build_bilm
 from elmokit.weights.model_files import TrainedMixes
 from elmokit.weights.readers.contents import Contents, ImportedModel
-from elmokit.weights.readers.original import options_or_released
+from elmokit.weights.readers.tensorflow import options_or_released
 from elmokit.weights.readers.torch_files import TorchArrays, read_state
 
 _MARK = "_elmo_lstm._token_embedder._char_embedding_weights"

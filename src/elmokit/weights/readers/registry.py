@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from elmokit.errors import FormatError, InputError
-from elmokit.weights.readers import original
+from elmokit.weights.readers import tensorflow
 from elmokit.weights.readers.contents import (
     Choices,
     Contents,
@@ -45,17 +45,17 @@ def _by_torch(module: str) -> Callable[[Contents], ImportedModel]:
 FORMATS = (
     ForeignFormat(
         name="bilm-tf release", files="options.json and HDF5 weights", choices=("vocab", "softmax"),
-        recognizes=lambda contents: bool(contents.of("HDF5")), read=original.read_release,
+        recognizes=lambda contents: bool(contents.of("HDF5")), read=tensorflow.read_release,
     ),
     ForeignFormat(
         name="TF-Hub module", files="saved_model.pb and variables/",
-        recognizes=original.recognizes_hub, read=original.read_hub,
+        recognizes=tensorflow.recognizes_hub, read=tensorflow.read_hub,
     ),
     ForeignFormat(
         name="bilm-tf checkpoint", choices=("vocab", "softmax"),
         files="options.json, vocabulary, *.index and *.data-00000-of-00001",
         recognizes=lambda contents: bool(contents.of("TensorFlow index")),
-        read=original.read_checkpoint,
+        read=tensorflow.read_checkpoint,
     ),
     ForeignFormat(
         name="ELMoForManyLangs folder",

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from elmokit.errors import InputError
-from elmokit.inference.precision import check_precision, find_device, has_quick_bf16, pick_device
+from elmokit.inference.device import check_precision, find_device, has_quick_bf16, pick_device
 
 from ...builders.embedding_models import random_sentences, run_engine, toy_model
 

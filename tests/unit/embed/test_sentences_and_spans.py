@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.sentences import SMOOTHING, SifStatistics, lower_case_shares
+from elmokit.embed.sentences_and_spans import SMOOTHING, SifStatistics, lower_case_shares
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.embedding_models import random_sentences, toy_model
