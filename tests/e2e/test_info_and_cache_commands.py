@@ -29,7 +29,7 @@ def folder(shared, tmp_path_factory):
     results = {"experiment": "table6", "title": "t", "made": {"command": "c"}, "runs": [1, 2]}
     for name, content in {
         "experiment/results.json": results | {"missing": [3]},
-        "stopped/run.json": {"elmokit_version": "0.2", "config": {"a": 1}},
+        "stopped/run.json": {"elmokit_version": "0.2", "command": "embed", "config": {"a": 1}},
     }.items():  # fmt: skip
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(json.dumps(content))
@@ -51,7 +51,7 @@ def folder(shared, tmp_path_factory):
         ("vocab.txt", {"kind": "vocabulary", "words": 9}),
         ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
-        ("stopped", {"kind": "unfinished training run", "config": {"a": 1}}),
+        ("stopped", {"kind": "unfinished run of embed", "config": {"a": 1}}),
         ("original/w.hdf5", {"kind": "model weights"}),
         ("rows.tsv", {"kind": "surprisal", "rows": 7}),
         ("rows.jsonl", {"kind": "surprisal", "rows": 7}),

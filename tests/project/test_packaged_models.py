@@ -148,6 +148,11 @@ def test_names_agree_by_document(tmp_path):
     done = run_command("predict", "ner-en", path, "--by-document", "--json")
     second = json.loads(done.stdout.splitlines()[1])
     assert [entity["probability"] is None for entity in second["entities"]] == [False, True]
+    (tmp_path / "texts").mkdir()
+    for name, line in (("1.txt", "Michael Jordan won.\n"), ("2.txt", "She lives in Jordan.\n")):
+        (tmp_path / "texts" / name).write_text(line)
+    done = run_command("predict", "ner-en", tmp_path / "texts", "--by-document")
+    assert done.stdout.splitlines() == ["[Michael Jordan PER] won.", "She lives in [Jordan LOC]."]
     done = run_command("predict", "pos-en", path, "--by-document", expect=2)
     assert "ner" in done.stderr
 

@@ -112,10 +112,11 @@ def _model(directory: Path) -> Description:
     }  # fmt: skip
 
 
-def _training_run(directory: Path) -> Description:
-    record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["config"])
+def _unfinished_run(directory: Path) -> Description:
+    record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["command", "config"])
     version = record.pop("elmokit_version", "")
-    return {"kind": "unfinished training run", "version": version, **record}
+    command = record.pop("command")
+    return {"kind": f"unfinished run of {command}", "version": version, **record}
 
 
 def _task_run(directory: Path) -> Description:
@@ -167,6 +168,6 @@ def _explorer(directory: Path) -> Description:
 
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, RUN_CONFIG_NAME: _task_run, RESULTS_FILE: _experiment,
-    MANIFEST_NAME: _shards, RUN_FILE: _training_run, CATALOG_NAME: _explorer,
+    MANIFEST_NAME: _shards, RUN_FILE: _unfinished_run, CATALOG_NAME: _explorer,
 }  # fmt: skip
 """The file that marks a kind of directory, and what describes it; the first one found counts."""

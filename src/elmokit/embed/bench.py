@@ -9,6 +9,7 @@ from elmokit.corpus.readers import read_sentences
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.files.sources import Paths
+from elmokit.kernels.library import load_kernels
 from elmokit.text.tokenizers.registry import build_tokenizer
 from elmokit.weights.stored_bilm import read_bilm
 
@@ -16,13 +17,16 @@ from elmokit.weights.stored_bilm import read_bilm
 def bench(
     model: str | PathLike[str], text: Paths, precisions: Sequence[str], *, seconds: float
 ) -> dict[str, float]:
-    """Return words a second by precision on the CPU, without tokenizing and the word cache."""
+    """Return words a second by precision on the CPU, without tokenizing and the word cache.
+
+    Without compiled kernels there is only fp32.
+    """
     stored, speeds = read_bilm(model), dict[str, float]()
     form, splitter = stored.config.char_vocab.normalization, build_tokenizer(stored.tokenizer)
     sample = list(islice(read_sentences(text, splitter, normalization=form), 1024))
     if not sample:
         raise FormatError(f"{text}: no words. Give a text that the model would embed.")
-    for precision in precisions:
+    for precision in precisions if load_kernels() else ["fp32"]:
         embedder = Embedder(stored, device="cpu", precision=precision, word_cache=False)
         batches = cycle(sample[start : start + 64] for start in range(0, len(sample), 64))
         embedder.embed(next(batches))  # warms up

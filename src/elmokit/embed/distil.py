@@ -72,7 +72,7 @@ def distil(
         InputError, FormatError: for what cannot be read or written, and a corpus without words
             that are frequent enough.
     """
-    if output.suffix not in SUFFIXES:
+    if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"The suffix of a table must be one of {', '.join(SUFFIXES)}: {output}.")
     if min_count < 1 or max_words < 2:
         raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
@@ -112,7 +112,7 @@ def distil(
     shares = lower_case_shares(zip(words, occurrences.tolist(), strict=True))
     statistics = SifStatistics.measure(words, shares, means, remove=remove)
     vectors = statistics.words(means, words)
-    if output.suffix == SUFFIX:
+    if output.suffix.lower() == SUFFIX:
         made_by = embedder.metadata(layers=layers, state=state) | {
             "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
         }  # fmt: skip

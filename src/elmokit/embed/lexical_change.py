@@ -17,7 +17,7 @@ import numpy as np
 from elmokit.corpus.readers import ReadReport, read_text_lines, split_lines
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, check_choice
-from elmokit.files.sources import find_files, is_read_once
+from elmokit.files.sources import AnyFile, find_files, is_read_once
 from elmokit.inference.results import Layers, check_layers, check_one_layer
 from elmokit.metrics.lexical_change import (
     MEASURES,
@@ -177,15 +177,15 @@ def find_changes(
     """
     check_choice(unit, Unit, name="unit")
     check_one_layer(layers)
-    if min(min_count, sample) < 2 or min(max_words, num_rounds) < 1 or num_examples < 0:
+    if min(min_count, sample) < 2 or min(max_words, num_rounds) < 1 or min(num_examples, seed) < 0:
         raise InputError(
             "`min_count` and `sample` must be at least 2, `max_words` and `num_rounds` 1, and "
-            "`num_examples` 0."
+            "`num_examples` and `seed` 0."
         )
     files = [find_files([path]) for path in (a, b)]
     if any(map(is_read_once, files[0] + files[1])):
         raise InputError(f"{a}, {b}: a corpus is read twice: give files, not a pipe.")
-    if set(map(str, files[0])) & set(map(str, files[1])):
+    if set(map(_place, files[0])) & set(map(_place, files[1])):
         raise InputError(f"{a} and {b} share a file: give two corpora.")
     embedder = Embedder.load(model, precision=precision)
     which = check_layers(layers, embedder.num_layers)
@@ -240,6 +240,10 @@ def find_changes(
         for row, (word, figures) in enumerate(zip(targets, results, strict=True))
     ]  # fmt: skip
     return sorted(changed, key=lambda result: (-result.excess, result.word))
+
+
+def _place(file: AnyFile) -> str:
+    return str(file.resolve() if isinstance(file, Path) else file)
 
 
 def _targets(

@@ -55,6 +55,9 @@ def gain(
 
     Groups (`groups_of`) are dealt to ten folds in a fixed random order; every model of the same
     table has the same folds.
+
+    Raises:
+        InputError: for too few groups, and a measure that does not vary.
     """
     numbers, groups = np.unique(group, return_inverse=True)
     if len(numbers) < MIN_GROUPS:
@@ -94,6 +97,8 @@ def _held_out(
         weights = _fit(_standard(train, train), measure[~rows] - center)
         fitted = measure[~rows] - center - _standard(train, train) @ weights
         variance = float((fitted**2).mean())
+        if variance == 0:
+            raise InputError("The measure does not vary: it is the same in nearly all rows.")
         errors[rows] = measure[rows] - center - _standard(columns[rows], train) @ weights
         likelihood[rows] = -0.5 * (math.log(2 * math.pi * variance) + errors[rows] ** 2 / variance)
     return likelihood, errors

@@ -84,7 +84,7 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
 
 
 def check_format(path: Path) -> None:
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise InputError(
             f"{path}: the suffix of the output must be {', '.join(SUFFIXES)}, got {path.suffix!r}."
         )
@@ -116,9 +116,9 @@ def write_surprisal(rows: Rows, path: Path, metadata: Metadata, columns: Sequenc
     """
     check_format(path)
     with atomic_file(path) as temp_path:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             _write_parquet(rows, temp_path, columns, metadata)
             return
-        write = write_tsv if path.suffix == ".tsv" else write_jsonl
+        write = write_tsv if path.suffix.lower() == ".tsv" else write_jsonl
         with temp_path.open("w", encoding="utf-8", newline="") as stream:
             write(rows, stream, columns)

@@ -9,7 +9,7 @@ import numpy as np
 from elmokit.errors import InputError, Location, shown
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
-from elmokit.files.text_records import table_rows
+from elmokit.files.text_records import rows_by_column, table_rows
 from elmokit.shapes import Float, Int
 
 _SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
@@ -18,13 +18,7 @@ _SENTENCE_END = re.compile(r"[.?!…]['\"”’)]*$")
 def table_records(path: Path) -> Iterator[tuple[Location, dict[str, str]]]:
     """Yield the rows of a table with a header by column: commas in ``.csv``, else tabs."""
     delimiter = "," if plain_suffix(path) == ".csv" else "\t"
-    rows = table_rows(path, numbered_lines(path), delimiter)
-    _, header = next(rows, (0, []))
-    for number, row in rows:
-        location = Location(path=path, line=number)
-        if len(row) != len(header):
-            raise location.error(f"{len(row)} columns, but the header has {len(header)}.")
-        yield location, dict(zip(header, row, strict=True))
+    return rows_by_column(path, table_rows(path, numbered_lines(path), delimiter))
 
 
 class Table:

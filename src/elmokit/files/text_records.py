@@ -11,9 +11,10 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from elmokit.errors import FormatError, needs_extra
+from elmokit.errors import FormatError, Location, counted, needs_extra
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import (
     MAX_LINE_BYTES,
@@ -265,3 +266,23 @@ def table_rows(
     else:
         rows = ((number, line.split(delimiter)) for number, line in lines if line.strip())
     return (row for row in rows if row[1])
+
+
+def rows_by_column(
+    path: Path, rows: Iterator[tuple[int, list[str]]]
+) -> Iterator[tuple[Location, dict[str, str]]]:
+    """Yield the rows below a header as texts by column."""
+    number, header = next(rows, (1, []))
+    header = [name.strip() for name in header]
+    if len(set(header)) < len(header):
+        raise Location(path=path, line=number).error(
+            f"the header names a column twice: {', '.join(header)}."
+        )
+    for number, row in rows:
+        location = Location(path=path, line=number)
+        if len(row) != len(header):
+            raise location.error(
+                f"{counted(len(row), 'column')}, but the header names {len(header)} "
+                f"({', '.join(header)}). Every row needs all of them."
+            )
+        yield location, dict(zip(header, row, strict=True))

@@ -115,7 +115,7 @@ def convert(
     path, target = (Path(os.path.expanduser(given)) for given in (source, destination))
     if Path() in (path, target):  # "." has no name of its own
         path, target = path.absolute(), target.absolute()
-    path, is_onnx = _model_of(path), target.suffix == ".onnx"
+    path, is_onnx = _model_of(path), target.suffix.lower() == ".onnx"
     files = {"options": options, "weights": weights, "vocab": vocab, "softmax": softmax}
     if _is_model_dir(path):
         unused = {"name": name, "encoder_only": encoder_only or None, "vocab": vocab}

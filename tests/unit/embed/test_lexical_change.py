@@ -1,4 +1,5 @@
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,8 +80,16 @@ def test_a_document_gives_at_most_one_occurrence(tmp_path, model):
         ({"layers": "all"}, "all"),
         ({"unit": "page"}, "page"),
         ({"sample": 1}, "sample"),
+        ({"seed": -1}, "seed"),
     ],
 )
 def test_bad_input_is_refused(corpora, model, options, named):
     with pytest.raises(InputError, match=named):
         find_changes(*corpora, model=model, **options)
+
+
+def test_one_corpus_is_no_pair_whatever_its_name(corpora, model, monkeypatch):
+    path = Path(corpora[0])
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(InputError, match="share a file"):
+        find_changes(path.name, path, model=model)

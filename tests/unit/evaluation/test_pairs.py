@@ -112,6 +112,8 @@ def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model
     assert len(rows) == 2 * 3
     assert "kind" in header.split("\t")
     elmokit(*arguments, "--by", "nothing", expect=2)
+    arguments[-1] = write("\n" + TEXTS["pairs.jsonl"], name="pairs.json")  # no suite
+    elmokit(*arguments)
     twice = elmokit(*arguments, "--compare", tmp_path / "model", "--compare", "en", expect=2)
     assert "model' twice" in twice.stderr
 
@@ -123,6 +125,7 @@ def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model
         ("a.jsonl", '{"sentence_good": "a", "sentence_bad": " "}'), ("a.jsonl", "[1]"),
         ("a.jsonl", '{"sentence_good": "a", "sentence_bad": "a"}'), ("a.tsv", "good\tbad\na\tb"),
         ("a.tsv", "sentence_good\tsentence_bad\na\tb\tc"),
+        ("a.tsv", "sentence_good\tsentence_bad\tsentence_good\na\tb\tc"),
     ],
 )  # fmt: skip
 def test_what_is_no_pair_is_named_with_its_line(name, text, write):

@@ -61,6 +61,12 @@ def test_items_are_held_out_whole_if_there_are_enough():
     assert groups_of(sentence, None)[0] is sentence
 
 
+def test_a_measure_that_does_not_vary_is_refused():
+    columns = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(InputError, match="does not vary"):
+        gain(np.full(200, 300.0), columns[:, :1], columns[:, 1:], np.arange(200))
+
+
 def table(model, tmp_path, *, whole):
     """Sentences of seven words with a measure made of their surprisals."""
     rng = np.random.default_rng(0)
@@ -115,6 +121,7 @@ def test_letters_of_unknown_words_count_only_if_asked_for(model, tmp_path):
     lambda text: text.replace("item\t", "thing\t"), lambda text: text + "i99\t1\tword\tslow\n",
     lambda text: text.replace("\t1\t", "\t\t", 1), lambda text: text + "i99\t1\n",
     lambda text: text.replace("\t1\t", "\t1.5\t", 1), lambda text: text + "i99\t1\tword\tinf\n",
+    lambda text: text.replace("position\tword", "word\tword"),
 ])  # fmt: skip
 def test_a_wrong_table_is_refused(model, tmp_path, edit):
     model.save(tmp_path / "model")

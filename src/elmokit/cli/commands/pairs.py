@@ -123,7 +123,7 @@ def _is_suite(path: Path, good: str) -> bool:
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
-        return good not in file.readline()
+        return good not in next(filter(str.strip, file), "")
 
 
 def _suites(model: str, files: list[Path], **scoring: Any) -> Result:

@@ -133,6 +133,7 @@ def predict(
         json: Print one JSON object per line, with probabilities.
     """
     from elmokit.embed.numbered_lines import NumberedLines
+    from elmokit.files.sources import find_files
     from elmokit.files.text_records import WHOLE_LINES
     from elmokit.tasks.runs.task_run import TaskRun
 
@@ -140,7 +141,7 @@ def predict(
     if text_field is None and trained.task.num_texts > 1:
         text_field = WHOLE_LINES  # with tabs between the texts
     is_empty = True
-    for files in [[path] for path in text] if by_document else [text]:
+    for files in [[file] for file in find_files(text)] if by_document else [text]:
         places, texts = tee(NumberedLines(files, text_field=text_field).located())
         names, lines = (str(place) for place, _ in places), (line for _, line in texts)
         how = {"tokenizer": tokenizer, "names": names, "by_document": by_document}

@@ -15,11 +15,12 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from elmokit.errors import FormatError, InputError, Location, counted, shown
+from elmokit.errors import FormatError, InputError, Location, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.json_files import begins_json_list, is_json
 from elmokit.files.lines import csv_rows, numbered_lines
 from elmokit.files.sources import existing_file, file_kind, plain_suffix
+from elmokit.files.text_records import rows_by_column
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ def read_records(path: Path) -> Iterator[Record]:
     """Yield the records of a file, ignoring blank lines."""
     if plain_suffix(path) == ".csv":
         rows = csv_rows(path, (line for _, line in numbered_lines(path)))
-        return _with_header(path, (row for row in rows if any(map(str.strip, row[1]))))
+        return _below_header(path, (row for row in rows if any(map(str.strip, row[1]))))
     lines = ((number, line) for number, line in numbered_lines(path) if line.strip())
     number, first = next(lines, (1, ""))
     lines = chain([(number, first)], lines)  # once through the file: it may be a pipe
@@ -141,7 +142,7 @@ def read_records(path: Path) -> Iterator[Record]:
         )
     if first and (file_kind(path) == "jsonl" or is_json(first, dict)):
         return (_from_json(line, Location(path=path, line=number)) for number, line in lines)
-    return _with_header(path, ((number, line.split("\t")) for number, line in lines))
+    return _below_header(path, ((number, line.split("\t")) for number, line in lines))
 
 
 def join_lines(units: Sequence[Sequence[str]]) -> str:
@@ -175,21 +176,8 @@ def _from_json(line: str, location: Location) -> Record:
     return Record(fields=parse_json(line, dict[str, Any], location), location=location)
 
 
-def _with_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Record]:
-    number, header = next(rows, (1, []))
-    header = [name.strip() for name in header]
-    if len(set(header)) < len(header):
-        raise Location(path=path, line=number).error(
-            f"the header names a column twice: {', '.join(header)}."
-        )
-    for number, row in rows:
-        location = Location(path=path, line=number)
-        if len(row) != len(header):
-            raise location.error(
-                f"{counted(len(row), 'column')}, but the header names {len(header)} "
-                f"({', '.join(header)}). Every row needs all of them."
-            )
-        yield Record(fields=dict(zip(header, row, strict=True)), location=location)
+def _below_header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Record]:
+    return (Record(fields=row, location=place) for place, row in rows_by_column(path, rows))
 
 
 @contextmanager

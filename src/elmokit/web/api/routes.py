@@ -45,7 +45,7 @@ class Metrics:
     def render(self, *, queue_size: int) -> str:
         """Return all in the text format of Prometheus."""
         lines = [f"te_queue_size {queue_size}"]
-        lines += (f"{name} {total:g}" for name, total in sorted(self._totals.items()))
+        lines += (f"{name} {total:.15g}" for name, total in sorted(self._totals.items()))
         return "\n".join(lines) + "\n"
 
 
@@ -234,6 +234,7 @@ async def _answer(encode: Callable[[], bytes]) -> Response:
 
 def numbers(vectors: np.ndarray) -> bytes:
     """Return rows of vectors as JSON whose numbers read back as the same float32."""
+    _check_finite(vectors)
     return _array(to_json(row.tolist()) for row in vectors)
 
 
@@ -245,10 +246,16 @@ def openai_list(vectors: np.ndarray, model: str, *, num_words: int, is_base64: b
         embedding = base64.b64encode(plain).decode() if is_base64 else vector.tolist()
         return to_json({"object": "embedding", "index": index, "embedding": embedding})
 
+    _check_finite(vectors)
     usage = {"prompt_tokens": num_words, "total_tokens": num_words}
     rest = to_json({"model": model, "usage": usage})[1:]
     entries = _array(entry(index, vector) for index, vector in enumerate(vectors))
     return b"".join((b'{"object":"list","data":', entries, b",", rest))
+
+
+def _check_finite(vectors: np.ndarray) -> None:
+    if not np.isfinite(vectors).all():
+        raise RequestError(500, "The model computes NaN or infinity for a text: it is damaged.")
 
 
 def _array(items: Iterable[bytes]) -> bytes:

@@ -10,6 +10,7 @@ from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.text.word_vocab import WordVocab
+from elmokit.web.api.routes import Metrics
 
 from ....builders.embedding_models import WORDS, random_sentences, toy_model
 from ....builders.live_server import served
@@ -137,6 +138,17 @@ class TestTogether:
             assert server.post("/embed", {"inputs": "I sat"})[0] == 200
         assert "a computation failed" in caplog.text
         assert "a secret 1" not in caplog.text
+
+    def test_vectors_that_are_no_numbers_are_no_answer(self, embedder):
+        with served(embedder) as server:
+            server.service._embedding.compute = lambda items: [np.full(4, np.nan)] * len(items)
+            for path, field in (("/embed", "inputs"), ("/v1/embeddings", "input")):
+                assert server.post(path, {field: "I sat", "model": "toy"})[0] == 500
+
+    def test_totals_keep_their_digits(self):
+        metrics = Metrics()
+        metrics.add("words", 1_234_567)
+        assert "words 1234567\n" in metrics.render(queue_size=0)
 
 
 BAD = {
