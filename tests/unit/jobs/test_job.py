@@ -169,6 +169,9 @@ def test_a_piece_whose_replacement_was_killed_counts_and_gets_its_name_back(tmp_
     previous.mkdir()
     assert pieces.latest == previous
     (tmp_path / ".step-3.0123456789ab.partial").mkdir()
+    previous_of(tmp_path / "step-1").mkdir()  # its replacement is whole
+    assert pieces.paths() == [tmp_path / "step-1", previous]
+    previous_of(tmp_path / "step-1").rmdir()
     pieces.tidy()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-1", "step-2"]
 

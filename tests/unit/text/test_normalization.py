@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from elmokit.text.normalization import normalize
+from elmokit.text.normalization import normalize, normalized_tokens
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,8 @@ def test_time_grows_with_the_length_of_a_text(text, form):
     started = time.process_time()
     normalize(text, form)  # quadratic: minutes
     assert time.process_time() - started < 10
+
+
+def test_tokens_that_a_tokenizer_rewrote_are_normalized_or_left_out():
+    assert normalized_tokens(["e\u0301", "``", "\u200b", "a"], "plain-1") == ["é", '"', "a"]
+    assert normalized_tokens(["e\u0301"], "none") == ["e\u0301"]

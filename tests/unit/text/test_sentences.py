@@ -20,6 +20,7 @@ from elmokit.text.tokenizers.registry import TokenizerConfig, build_tokenizer
 
 LINES = [
     "The bank, by the river. It’s old!", "김민수는 서울에 갔다. 배를 먹었다.", "   ", "x" * 700,
+    "你好!我们走吧?好。再见",
     "one\u2028two\x1dthree\x1cfour", "\u200b", "한국어 English 섞어 쓰기 🙂.", "``quoted''",
 ] * 30  # fmt: skip
 
@@ -29,12 +30,14 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(sentences_module, "BLOCK_CHARACTERS", 500)
 
 
-def test_shards_have_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("version", ["", "1"])
+def test_shards_have_the_same_bytes(tmp_path, version):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(line for line in LINES if line.strip()), encoding="utf-8")
     made = []
     for num_workers in (1, 3):
-        config = TextConfig(tokenizer=TokenizerConfig(name="simple"), tokens_per_shard=400)
+        tokenizer = TokenizerConfig(name="simple", version=version)
+        config = TextConfig(tokenizer=tokenizer, tokens_per_shard=400)
         shards = TextShards(config, "plain-1", workers=Workers(num_workers))
         target, held = tmp_path / f"shards-{num_workers}", tmp_path / f"held-{num_workers}"
         shards.make(describe_files([text]), target, held_out_dir=held)

@@ -29,3 +29,13 @@ def test_words_with_old_hangul_stay_whole(tokenizer):
     ]  # fmt: skip
     texts = [text, "나는 갔다."]
     assert list(tokenizer.sentences_batch(texts)) == [tokenizer.sentences(one) for one in texts]
+
+
+def test_places_go_on_over_pieces_and_lines(tokenizer, monkeypatch):
+    monkeypatch.setattr("elmokit.text.tokenizers.korean._MAX_TEXT_CHARACTERS", 8)
+    text = "나는 잔다. 너는 잔다. 그는 잔다.\n나는 잔다."
+    words = ["나", "는", ".", "너", "는", ".", "그", "는", ".", "나", "는", "."]
+    whole = [place for place in tokenizer.places(text) if place[0] in {*words}]
+    assert [word for word, *_ in whole] == words
+    assert [text[start:end] for _, start, end in whole] == words
+    assert sorted(whole, key=lambda place: place[1]) == whole

@@ -63,6 +63,7 @@ def test_tokens(tokenizer, text, tokens):
         ("1. First item. 2. Second", ["1 . First item .", "2 . Second"]),
         ('He said, "Go." Then "No!" he said.', ['He said , " Go . "', 'Then " No ! " he said .']),
         ('He said , " Go . " Then', ['He said , " Go . "', "Then"]),
+        ('He said " no " again . " Yes " Then', ['He said " no " again .', '" Yes " Then']),
         ("(He left.) She did.", ["( He left . )", "She did ."]),
         ("What? no way! ok.", ["What ? no way !", "ok ."]),
         ("Univ. of Ulm. See No. 5 and p. 3.", ["Univ. of Ulm .", "See No. 5 and p. 3 ."]),
