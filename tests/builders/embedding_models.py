@@ -9,7 +9,7 @@ import torch
 from elmokit.bilm.bilm import BiLMState
 from elmokit.bilm.config import BiLMConfig, CharCNNConfig, LSTMConfig
 from elmokit.embed import job
-from elmokit.embed.numbered_lines import OwnLines
+from elmokit.embed.numbered_lines import LocalLineEmbedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.device import build_engine
@@ -95,5 +95,5 @@ def largest_difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:
 def embed_files(embedder, texts, output, *, on_progress=None, **options) -> job.EmbedReport:
     """Embed files in this process, with the options by name."""
     options = EmbedOptions(**options)
-    lines = OwnLines(embedder, options)
+    lines = LocalLineEmbedder(embedder, options)
     return job.embed_lines(lines, texts, output, options, on_progress=on_progress)

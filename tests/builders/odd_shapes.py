@@ -68,7 +68,7 @@ def logsumexp(draw, kernels):
     packed, x = PackedLogSumExp(kernels, weight, bias, draw.one_of(KINDS)), draw.values(rows, inner)
     own = torch.from_numpy(draw.rng.integers(-1, columns, rows).astype(np.int32))
     packed(x, draw.values(rows), own)
-    packed.with_others(x, draw.values(rows), own)
+    packed.with_mean_and_rank(x, draw.values(rows), own)
 
 
 def char_encoder(draw):

@@ -53,5 +53,5 @@ class PackedLSTM(_OnTensors, layers.PackedLSTM):
 class PackedLogSumExp(_OnTensors, layers.PackedLogSumExp):
     """`elmokit.kernels.layers.PackedLogSumExp` on tensors."""
 
-    def with_others(self, *arguments):
-        return _tensors(super().with_others(*map(_arrays, arguments)))
+    def with_mean_and_rank(self, *arguments):
+        return _tensors(super().with_mean_and_rank(*map(_arrays, arguments)))

@@ -15,7 +15,7 @@ from elmokit.files.sources import damage, file_sha256
 from elmokit.jobs.job import NOT_RESUMABLE, RUN_FILE
 from elmokit.text.word_vocab import WordVocab
 from elmokit.vectors.vector_files import read_vectors
-from elmokit.weights.card import EMBEDDINGS, FileKind
+from elmokit.weights.card import EMBEDDINGS, ResultKind
 from elmokit.weights.locate import (
     CONFIG_NAME,
     RUN_CONFIG_NAME,
@@ -29,7 +29,7 @@ from elmokit.weights.stored_bilm import read_bilm
 Description = dict[str, Any]
 RESULTS_FILE, CATALOG_NAME = "results.json", "explorer.json"
 """Marks of experiments and explorer pages, whose own modules import PyTorch."""
-SURPRISAL: FileKind = "surprisal"
+SURPRISAL: ResultKind = "surprisal"
 _ADVICE = "Copy the whole directory again."
 _NOT_OURS = (
     "`info` describes files that elmokit wrote. If this is a model of other software, `elmokit "

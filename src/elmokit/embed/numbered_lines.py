@@ -108,8 +108,8 @@ class NumberedLines:
 
 
 @dataclass(frozen=True)
-class OwnLines:
-    """Computes in this process; `elmokit.integrations.ray_data.RayLines` does on a cluster."""
+class LocalLineEmbedder:
+    """Computes in this process; `integrations.ray_data.RayLineEmbedder` does on a cluster."""
 
     embedder: Embedder
     options: EmbedOptions

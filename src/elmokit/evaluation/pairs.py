@@ -22,8 +22,9 @@ from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
 from elmokit.text.tokenizers.protocol import Tokenizer
 
-Reading = Literal["forward", "backward", "summed"]
-READINGS: tuple[Reading, ...] = get_args(Reading)
+ScoredDirection = Literal["forward", "backward", "summed"]
+"""Whose surprisals decide which sentence of a pair is preferred."""
+READINGS: tuple[ScoredDirection, ...] = get_args(ScoredDirection)
 NUM_ROUNDS = 2000  # bootstrap samples of an interval
 FORM = (
     'Pairs are JSON lines such as {"sentence_good": "The dog barks.", "sentence_bad": "The dog '
@@ -53,7 +54,7 @@ class PairScores:
     has_unknown: Bool[np.ndarray, " N"]
     """Whether one of the two has a word outside the vocabulary."""
 
-    def outcomes(self, reading: Reading) -> Float[np.ndarray, " N"]:
+    def outcomes(self, reading: ScoredDirection) -> Float[np.ndarray, " N"]:
         """Return 1 where the good sentence is more probable, 0 where it is not, 0.5 for ties."""
         index = READINGS.index(reading)
         difference = self.bad[index] - self.good[index]
@@ -75,8 +76,8 @@ class PairFigures:
     pairs: int
     unknown: float
     """Share of the pairs with a word outside the vocabulary."""
-    readings: dict[Reading, Accuracy]
-    without_unknown: dict[Reading, float | None]
+    readings: dict[ScoredDirection, Accuracy]
+    without_unknown: dict[ScoredDirection, float | None]
     """Accuracies on the other pairs; none if there are none."""
 
 
@@ -84,7 +85,7 @@ class PairFigures:
 class Comparison:
     """The accuracy of a second model on the same pairs minus that of the first."""
 
-    reading: Reading
+    reading: ScoredDirection
     difference: float
     low: float
     high: float
@@ -202,7 +203,7 @@ def _interval(outcomes: Float[np.ndarray, " N"]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def compare(first: PairScores, second: PairScores, reading: Reading) -> Comparison:
+def compare(first: PairScores, second: PairScores, reading: ScoredDirection) -> Comparison:
     """Compare two models on the same pairs."""
     difference = second.outcomes(reading) - first.outcomes(reading)
     low, high = _interval(difference)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.evaluation.pairs import READINGS, Accuracy, Reading, share_of
+from elmokit.evaluation.pairs import READINGS, Accuracy, ScoredDirection, share_of
 from elmokit.evaluation.surprisal import typed_words
 from elmokit.files.json_files import read_json
 from elmokit.weights.stored_bilm import LoadedBiLM
@@ -37,7 +37,7 @@ class PredictionFigures:
     prediction: str
     """Its formula, or `ALL`."""
     items: int
-    readings: dict[Reading, Accuracy]
+    readings: dict[ScoredDirection, Accuracy]
 
 
 class Suite:

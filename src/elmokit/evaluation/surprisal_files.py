@@ -18,7 +18,7 @@ from elmokit.evaluation.surprisal import TypedWord, WordProbability, WordSurpris
 from elmokit.files.atomic import atomic_file
 from elmokit.files.json_files import is_json
 from elmokit.files.lines import numbered_lines
-from elmokit.weights.card import METADATA_KEY, FileKind
+from elmokit.weights.card import METADATA_KEY, ResultKind
 
 Rows = Iterable[Any]
 Metadata = Mapping[str, Any]
@@ -73,7 +73,7 @@ def _write_parquet(rows: Rows, path: Path, columns: Sequence[str], metadata: Met
     }  # fmt: skip
     own = (*fields(TypedWord), *fields(WordSurprisal))
     kinds = {field.name: types[field.type] for field in own}  # pyright: ignore
-    kind: FileKind = "surprisal"
+    kind: ResultKind = "surprisal"
     made = {METADATA_KEY: json.dumps({"kind": kind, **metadata})}
     schema = pa.schema([(name, kinds[name]) for name in columns], metadata=made)
     remaining = iter(rows)

@@ -65,7 +65,7 @@ def check_file(path: Path, *, num_bytes: int, sha256: str, advice: str) -> None:
         )
 
 
-FileKind = Literal["text", "jsonl", "parquet"]
+TextKind = Literal["text", "jsonl", "parquet"]
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 STANDARD_INPUT = Path("-")
@@ -75,7 +75,7 @@ _DECOMPRESSORS = {".gz": "gzip", ".xz": "lzma", ".bz2": "bz2"}
 """Modules of the standard library, imported when there is such a file."""
 COMPRESSIONS = (*_DECOMPRESSORS, ".zst")
 _TAR_SUFFIXES = (".tgz", ".tbz", ".tbz2", ".txz", ".tzst")
-_KINDS: dict[str, FileKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_KINDS: dict[str, TextKind] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _MAGIC = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
@@ -191,7 +191,7 @@ def plain_suffix(path: AnyFile) -> str:
     return Path(name).suffix
 
 
-def file_kind(path: AnyFile) -> FileKind:
+def file_kind(path: AnyFile) -> TextKind:
     """Return the kind of a file by its suffix; unknown suffixes mean plain text."""
     return _KINDS.get(plain_suffix(path), "text")
 

@@ -106,7 +106,7 @@ def _lock(path: str | Path) -> int:
 
 
 @contextmanager
-def held_directory(directory: Path, *, busy: str) -> Iterator[None]:
+def exclusive_directory(directory: Path, *, busy: str) -> Iterator[None]:
     """Make a directory and lock it; at the end it is removed if it is empty.
 
     The lock ends with the process, however it ends. `FileExistsError` with the message ``busy`` if

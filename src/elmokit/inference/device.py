@@ -20,11 +20,11 @@ from elmokit.bilm.config import BiLMConfig
 from elmokit.errors import InputError, check_choice, needs_torch
 from elmokit.inference.engine import Engine
 from elmokit.inference.kernel_backend import PackedEngine
-from elmokit.kernels.library import Kind, load_kernels, use_one_thread_after_a_fork
+from elmokit.kernels.library import MatrixKind, load_kernels, use_one_thread_after_a_fork
 
 log = logging.getLogger(__name__)
 
-Precision = Kind
+Precision = MatrixKind
 """Of the matrix products, as the kernels name it."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from elmokit.bilm.config import BiLMConfig, Direction
 from elmokit.errors import InputError
 from elmokit.inference.results import DirectionState, Layers, LSTMState, OutputSlots, Results
-from elmokit.kernels.library import Kind
+from elmokit.kernels.library import MatrixKind
 from elmokit.shapes import Float, Integer
 
 OnOutputs = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
@@ -52,7 +52,7 @@ class Engine:
     """
 
     device: str = "cpu"
-    precision: Kind = "fp32"
+    precision: MatrixKind = "fp32"
     computed_by: str
     """Name of the implementation; results of two of them differ in the last bits."""
     max_positions: int

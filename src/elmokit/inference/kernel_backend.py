@@ -15,7 +15,7 @@ from elmokit.kernels.layers import (
     ScratchBuffers,
     fp32_empty,
 )
-from elmokit.kernels.library import Kernels, Kind
+from elmokit.kernels.library import Kernels, MatrixKind
 
 Arrays = Mapping[str, np.ndarray]
 _ENCODER = "token_encoder."
@@ -30,7 +30,7 @@ class PackedEngine(Engine):
     """An engine with weights packed for the kernels; ``arrays`` are a biLM's parameters."""
 
     def __init__(
-        self, config: BiLMConfig, arrays: Arrays, *, precision: Kind, kernels: Kernels
+        self, config: BiLMConfig, arrays: Arrays, *, precision: MatrixKind, kernels: Kernels
     ) -> None:
         pack = partial(_pack_layer, config.lstm, arrays, kernels, precision, ScratchBuffers())
         super().__init__(config, pack)
@@ -46,7 +46,7 @@ class PackedEngine(Engine):
 
 
 def _pack_layer(
-    config: LSTMConfig, arrays: Arrays, kernels: Kernels, kind: Kind, buffers: ScratchBuffers,
+    config: LSTMConfig, arrays: Arrays, kernels: Kernels, kind: MatrixKind, buffers: ScratchBuffers,
     name: str,
 ) -> PackedLSTM:  # fmt: skip
     bias = arrays[f"{name}.bias"].copy()
@@ -61,7 +61,9 @@ def _pack_layer(
 class _PackedTokenEncoder:
     """Character CNN, highways and projection, before which a word's vector may be put."""
 
-    def __init__(self, config: BiLMConfig, arrays: Arrays, kernels: Kernels, kind: Kind) -> None:
+    def __init__(
+        self, config: BiLMConfig, arrays: Arrays, kernels: Kernels, kind: MatrixKind
+    ) -> None:
         cnn = config.char_cnn
         assert cnn is not None
         names = [name for name in arrays if name.startswith(_ENCODER)]

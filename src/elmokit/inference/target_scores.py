@@ -20,7 +20,7 @@ from elmokit.bilm.config import cutoffs_of
 from elmokit.inference.device import torch_backend
 from elmokit.inference.numpy_backend import linear
 from elmokit.kernels.layers import PackedLogSumExp
-from elmokit.kernels.library import Kind, load_kernels
+from elmokit.kernels.library import MatrixKind, load_kernels
 from elmokit.shapes import Float, Int, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 
@@ -60,7 +60,7 @@ class TargetScores:
     """
 
     def __init__(
-        self, model: LoadedBiLM, *, precision: Kind = "fp32", device: str | None = None
+        self, model: LoadedBiLM, *, precision: MatrixKind = "fp32", device: str | None = None
     ) -> None:
         stored = model.stored()
         config, num_words = stored.softmax_config, stored.num_target_words
@@ -88,7 +88,7 @@ class TargetScores:
             return
         # frequent words hold most of the probability, so their products stay in fp32
         frequent, rare = slice(0, FREQUENT_WORDS), slice(FREQUENT_WORDS, None)
-        pieces: list[tuple[Kind, slice]] = [("fp32", frequent), (precision, rare)]
+        pieces: list[tuple[MatrixKind, slice]] = [("fp32", frequent), (precision, rare)]
         self._parts = [
             PackedLogSumExp(kernels, self._weight[words], self._bias[words], kind)
             for kind, words in pieces
@@ -162,7 +162,8 @@ class TargetScores:
         hidden = np.ascontiguousarray(hidden)
         targets = self._of_targets(hidden, word_ids)
         measures = [
-            part.with_others(hidden, targets, columns) for part, columns in self._columns(word_ids)
+            part.with_mean_and_rank(hidden, targets, columns)
+            for part, columns in self._columns(word_ids)
         ]
         totals, means, above = (np.stack(values) for values in zip(*measures, strict=True))
         # log-sum-exps of the parts of the vocabulary, and mean scores weighted by probability

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 
 from elmokit.embed.embedder import Embedder
-from elmokit.embed.numbered_lines import OwnLines
+from elmokit.embed.numbered_lines import LocalLineEmbedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import InputError, needs_extra
@@ -25,8 +25,8 @@ with needs_extra("ray", module="ray"):
 CHARACTERS_PER_TOKEN = 16  # four batches of words of four characters: the size of a block
 
 
-class RayLines:
-    """`OwnLines` on actors of a cluster: one process reads the text and writes one file.
+class RayLineEmbedder:
+    """`LocalLineEmbedder` on actors of a cluster: one process reads the text and writes one file.
 
     Ray starts an actor that dies again. Leaving a ``with`` statement ends the actors, and the
     cluster if it was started here. ``address`` is as for ``ray.init``, by default ``RAY_ADDRESS``,
@@ -62,7 +62,7 @@ class RayLines:
         self.actors = [actor.remote(self._model, self.options, load) for _ in range(num_actors)]
         self._metadata, _ = ray.get(self.actors[0].embed.remote([]))
 
-    def __enter__(self) -> "RayLines":
+    def __enter__(self) -> "RayLineEmbedder":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,7 +98,7 @@ class RayLines:
 
 class _BlockEmbedder:
     def __init__(self, model: StoredBiLM, options: EmbedOptions, load: dict[str, Any]) -> None:
-        self._lines = OwnLines(Embedder.load(model, **load), options)
+        self._lines = LocalLineEmbedder(Embedder.load(model, **load), options)
 
     def embed(self, texts: list[str]) -> tuple[dict[str, Any], list[EmbeddedSentence]]:
         return self._lines.metadata(), list(self._lines.stream(texts))

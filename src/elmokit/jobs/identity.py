@@ -87,8 +87,8 @@ class Identity:
         """Compare with what `record` returned when the job began; log what may differ.
 
         Inputs and settings that are newer than the record are not compared, or have their
-        defaults; settings that there are no longer must have been off. `ConfigError` for the
-        differences that the job cannot be resumed with.
+        defaults; a recorded setting that no longer exists must have been false, none, zero or
+        empty. `ConfigError` for the differences that the job cannot be resumed with.
         """
         was, now = record["config"], self.record()["config"]
         if not isinstance(self.settings, Mapping):

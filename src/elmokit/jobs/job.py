@@ -24,7 +24,7 @@ from typing import Any
 from elmokit.errors import FormatError, Stopped, quoted
 from elmokit.files.atomic import atomic_file, named, no_room, previous_of
 from elmokit.files.json_files import jsonable, parse_json, read_json, write_json
-from elmokit.files.temporary import held_directory, remove_whole
+from elmokit.files.temporary import exclusive_directory, remove_whole
 from elmokit.jobs.identity import Identity
 from elmokit.version import __version__
 
@@ -154,7 +154,7 @@ class Job:
     def begin(self, **more: Any) -> None:
         """Record what the job is, and more about it; only the same job now goes on here.
 
-        A resumed job keeps its first record, apart from what more is said.
+        A resumed job keeps its first record; entries of ``more`` replace those of the same name.
         """
         made = {"elmokit_version": __version__, "command": self.command}
         record = (self.record or made | self.identity.record()) | more
@@ -253,7 +253,7 @@ def open_job(
         "finished is saved), and continue with --resume."
     )
     pieces = checkpoints_of(directory) if pieces is None else pieces
-    with held_directory(directory, busy=busy):
+    with exclusive_directory(directory, busy=busy):
         job = Job(directory, command, identity, pieces, result_name)
         job.take(resume=resume, overwrite=overwrite)
         try:

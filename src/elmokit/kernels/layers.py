@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.kernels.library import Kernels, Kind, get_num_threads, group_size
+from elmokit.kernels.library import Kernels, MatrixKind, get_num_threads, group_size
 from elmokit.kernels.packed_matrix import (
     PackedMatrix,
     from_bf16,
@@ -50,7 +50,9 @@ class PackedLinear:
     Shape: weight (N, K), bias (N,); of a highway (2, N, N), (2, N): transform, carry.
     """
 
-    def __init__(self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: Kind) -> None:
+    def __init__(
+        self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: MatrixKind
+    ) -> None:
         self._kernels = kernels
         is_highway = weight.ndim == 3
         self.columns, self.inner = weight.shape[-2:]
@@ -95,12 +97,12 @@ class PackedCharCNN:
         max_characters: int,
         activation: str,
         padding_id: int,
-        kind: Kind,
+        kind: MatrixKind,
     ) -> None:
         self._kernels = kernels
         is_rounded = kind != "fp32" and embedding.shape[1] % 2 == 0
         # without instructions for bf16, multiplying its values as fp32 gives the same bits faster
-        self._kind: Kind = "bf16" if is_rounded and "bf16" in kernels.quick_kinds else "fp32"
+        self._kind: MatrixKind = "bf16" if is_rounded and "bf16" in kernels.quick_kinds else "fp32"
         rounded = np.array(embedding, dtype=np.float32)
         if is_rounded:
             rounded = from_bf16(to_bf16(rounded))
@@ -164,7 +166,7 @@ class PackedLSTM:
         weights: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None],
         config: object,
         *,
-        kind: Kind,
+        kind: MatrixKind,
         buffers: ScratchBuffers,
     ) -> None:
         input_weight, recurrent_weight, bias, projection_weight = weights
@@ -257,7 +259,9 @@ class PackedLogSumExp:
     terms of a large vocabulary are not lost. Shape: weight (N, K), bias (N,).
     """
 
-    def __init__(self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: Kind) -> None:
+    def __init__(
+        self, kernels: Kernels, weight: np.ndarray, bias: np.ndarray, kind: MatrixKind
+    ) -> None:
         self._kernels = kernels
         # Powers of two are quicker than exponentials: scores are scaled here, results back.
         self._matrix = pack_matrix(kernels, weight * _LOG2_E, kind)
@@ -274,7 +278,7 @@ class PackedLogSumExp:
         """
         return self._run(x, targets, columns, {})[0]
 
-    def with_others(
+    def with_mean_and_rank(
         self, x: np.ndarray, targets: np.ndarray, columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return logsumexp, mean score under the softmax, and number of scores above the target."""

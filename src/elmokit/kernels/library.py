@@ -16,7 +16,7 @@ import numpy as np
 
 from elmokit.kernels.build import Interface, load_library, read_interface
 
-Kind = Literal["fp32", "bf16", "int8"]
+MatrixKind = Literal["fp32", "bf16", "int8"]
 """Type of the values of a packed matrix."""
 
 _NUMPY_TYPES = {
@@ -79,7 +79,7 @@ def _default_threads() -> int:
         return os.cpu_count() or 1
 
 
-def group_size(kind: Kind) -> int:
+def group_size(kind: MatrixKind) -> int:
     return {"fp32": 1, "bf16": 2, "int8": 4}[kind]
 
 
@@ -145,7 +145,7 @@ class Library:
         fields = (field for field, *_ in self._interface.structures[name]._fields_)
         return self.structure(name, **{field: getattr(config, field) or 0 for field in fields})
 
-    def type_of(self, kind: Kind) -> int:
+    def type_of(self, kind: MatrixKind) -> int:
         return self.constants[kind.upper()]
 
     def array(self, items: list[Any]) -> Any:

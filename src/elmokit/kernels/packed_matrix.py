@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.kernels.library import Kind, Library, group_size
+from elmokit.kernels.library import Library, MatrixKind, group_size
 from elmokit.shapes import Float, UInt16
 
 MAX_INT8_INNER = (2**31 - 1) // (255 * 127)
@@ -18,7 +18,7 @@ CACHE_LINE_BYTES = 64
 class PackedMatrix:
     """A matrix (N, K) in the layout of the kernels, padded with zeros."""
 
-    kind: Kind
+    kind: MatrixKind
     values: Any
     """int32 (panels, groups, panel width): each holds 32 bits of K. NumPy's, or PyTorch's."""
     scale: np.ndarray | None = None
@@ -35,7 +35,7 @@ class PackedMatrix:
         )  # fmt: skip
 
 
-def pack_matrix(kernels: Library, weight: np.ndarray, kind: Kind) -> PackedMatrix:
+def pack_matrix(kernels: Library, weight: np.ndarray, kind: MatrixKind) -> PackedMatrix:
     """Pack a matrix (N, K) for products ``x @ weight.T``.
 
     int8 stores each row as multiples of 1/127 of its largest absolute value; a row with a

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from elmokit.kernels.build import Interface, load_library, read_interface, say_once
-from elmokit.kernels.library import Kind, Library, group_size
+from elmokit.kernels.library import Library, MatrixKind, group_size
 from elmokit.kernels.packed_matrix import PackedMatrix
 
 log = logging.getLogger(__name__)
 
-KINDS: dict[torch.dtype, Kind] = {torch.float32: "fp32", torch.bfloat16: "bf16"}
+KINDS: dict[torch.dtype, MatrixKind] = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 """Types of training."""
 
 

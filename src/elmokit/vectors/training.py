@@ -30,7 +30,7 @@ from elmokit.version import __version__
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_files import read_config
 
-Kind = Literal["skipgram", "cbow", "fasttext"]
+VectorAlgorithm = Literal["skipgram", "cbow", "fasttext"]
 OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
 """Called with the stage, its words so far, and their total if it is known."""
 
@@ -44,7 +44,7 @@ _Number = Annotated[int, Bounds(1, 2**31 - 1)]
 class VectorsConfig(CheckedFields):
     """How vectors are trained; everything else is gensim's default."""
 
-    kind: Kind = "skipgram"
+    kind: VectorAlgorithm = "skipgram"
     """``fasttext`` is skip-gram with n-grams (3 to 6), which also gives vectors to unseen words."""
     dim: _Number = 256
     window: _Number = 5

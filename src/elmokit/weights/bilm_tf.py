@@ -43,7 +43,7 @@ from elmokit.weights.bilm_tf_options import (
     parse_softmax,
     read_options,
 )
-from elmokit.weights.card import METADATA_KEY, FileKind
+from elmokit.weights.card import METADATA_KEY, ResultKind
 from elmokit.weights.stored_bilm import LoadedBiLM, StoredBiLM, char_vocab_of, softmax_size
 
 logger = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ def _write_hdf5(
     path: Path, layout: list[Dataset], arrays: Arrays, metadata: Mapping[str, Any]
 ) -> None:
     reserve(path, sum(4 * math.prod(dataset.shape) for dataset in layout))
-    kind: FileKind = "model weights"
+    kind: ResultKind = "model weights"
     with h5py.File(path, "w", locking=False) as file:
         file.attrs[METADATA_KEY] = json.dumps({
             "kind": kind, "elmokit_version": __version__, "exported_from": metadata,

@@ -110,7 +110,7 @@ def plain(value: Any) -> str:
 METADATA_KEY = "elmokit"
 """Name of the metadata, as JSON, in HDF5, Parquet and NPZ files."""
 EMBEDDINGS = "embedding file"
-FileKind = Literal["embedding file", "surprisal", "model weights"]
+ResultKind = Literal["embedding file", "surprisal", "model weights"]
 """``kind`` in the metadata of a file; embedding files have none."""
 
 

@@ -23,7 +23,7 @@ PACKAGED_MODELS, PACKAGED_RUNS = PACKAGED_DATA / "models", PACKAGED_DATA / "tagg
 
 
 @dataclass(frozen=True)
-class Kind:
+class DirectoryKind:
     """A kind of directory, of which the package has some by name."""
 
     noun: str
@@ -60,11 +60,11 @@ class Kind:
         )
 
 
-MODELS = Kind(
+MODELS = DirectoryKind(
     "model", PACKAGED_MODELS, CONFIG_NAME,
     "`elmokit pretrain CORPUS -o DIR` makes a model directory.",
 )  # fmt: skip
-TASK_RUNS = Kind(
+TASK_RUNS = DirectoryKind(
     "task run", PACKAGED_RUNS, RUN_CONFIG_NAME,
     "`elmokit train TASK --data D --model M -o RUN` makes a run.",
 )  # fmt: skip
@@ -75,7 +75,7 @@ def packaged_models() -> list[str]:
 
 
 def find_model(name_or_path: str | os.PathLike[str] | None = None) -> Path:
-    """Return a model directory as `Kind.find`; default: the English one."""
+    """Return a model directory as `DirectoryKind.find`; default: the English one."""
     return PACKAGED_MODELS / DEFAULT_MODEL if name_or_path is None else MODELS.find(name_or_path)
 
 

@@ -12,7 +12,7 @@ import pytest
 from elmokit.files import temporary
 from elmokit.files.temporary import (
     cache_entries,
-    held_directory,
+    exclusive_directory,
     make_directory,
     remove_entry,
     remove_leftovers,
@@ -25,9 +25,9 @@ LEFT = f".out.h5.{temporary._MACHINE}{'0' * 16}.partial"
 KILLED = """
 import sys
 from pathlib import Path
-from elmokit.files.temporary import held_directory, temporary_directory
+from elmokit.files.temporary import exclusive_directory, temporary_directory
 folder = Path(sys.argv[1])
-with temporary_directory(folder, "out.h5") as inside, held_directory(folder / "held", busy=""):
+with temporary_directory(folder, "out.h5") as inside, exclusive_directory(folder / "held", busy=""):
     (inside / "half").write_text("half")
     print(inside, flush=True)
     sys.stdin.read()
@@ -80,12 +80,12 @@ def test_what_a_process_holds_is_its_own_until_it_is_killed(tmp_path):
         remove_leftovers(tmp_path)
         assert os.listdir(folder) == ["half"]
         busy = pytest.raises(FileExistsError, match="it is busy")
-        with busy, held_directory(tmp_path / "held", busy="it is busy"):
+        with busy, exclusive_directory(tmp_path / "held", busy="it is busy"):
             pytest.fail("two processes hold one directory")
         process.send_signal(signal.SIGKILL)
     assert os.path.exists(folder)
     remove_leftovers(tmp_path)
-    with held_directory(tmp_path / "held", busy="it is busy"):
+    with exclusive_directory(tmp_path / "held", busy="it is busy"):
         assert (tmp_path / "held").is_dir()
     assert not list(tmp_path.iterdir())
 

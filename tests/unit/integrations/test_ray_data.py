@@ -17,7 +17,7 @@ with warnings.catch_warnings():
     ray = pytest.importorskip("ray", reason="ray is not installed")
     pytest.importorskip("pandas", reason="Ray Data needs pandas")
     from elmokit.embed.job import embed_lines
-    from elmokit.integrations.ray_data import RayLines
+    from elmokit.integrations.ray_data import RayLineEmbedder
 
 pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("ignore")]
 
@@ -52,7 +52,7 @@ def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix,
     one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
     embed_files(Embedder(model), text, one, **settings)
     options = EmbedOptions(batch_tokens=16, **settings)
-    with RayLines(model, options, num_actors=2) as lines:
+    with RayLineEmbedder(model, options, num_actors=2) as lines:
         report = embed_lines(lines, text, two, options)
     assert two.read_bytes() == one.read_bytes()
     assert report.sentences == 301
@@ -61,7 +61,7 @@ def test_two_actors_write_the_file_of_one_process(model, text, tmp_path, suffix,
 def test_a_killed_actor_loses_nothing(model, text, tmp_path):
     embed_files(Embedder(model), text, tmp_path / "one.h5")
     options, killed = EmbedOptions(batch_tokens=16), []
-    with RayLines(model, options, num_actors=2) as lines:
+    with RayLineEmbedder(model, options, num_actors=2) as lines:
         first = lines.actors[0]
 
         def kill(*_):

@@ -37,7 +37,7 @@ def test_a_known_score_takes_the_place_of_its_product(kind, with_others):
     columns = torch.arange(300, dtype=torch.int32) % 200
     targets = 100 + torch.randn(300, generator=torch.Generator().manual_seed(1))
     packed = PackedLogSumExp(kernels, weight, bias, kind)
-    found = packed.with_others if with_others else lambda *given: [packed(*given)]
+    found = packed.with_mean_and_rank if with_others else lambda *given: [packed(*given)]
     torch.testing.assert_close(found(x, targets, columns)[0], targets, rtol=1e-6, atol=0)
     others = (x @ weight.T + bias).scatter(1, columns[:, None].long(), -torch.inf).logsumexp(1)
     nothing = torch.full((300,), -1e4)
@@ -53,7 +53,7 @@ def test_small_terms_of_a_large_vocabulary_are_not_lost(share, place):
     bias[place] = (share / (1 - share) * bias.double().exp().sum()).log()
     packed = PackedLogSumExp(kernels, torch.zeros(400_000, 1), bias, "fp32")
     nobody = torch.zeros(1), torch.full((1,), -1, dtype=torch.int32)
-    total, mean, _ = packed.with_others(torch.zeros(1, 1), *nobody)
+    total, mean, _ = packed.with_mean_and_rank(torch.zeros(1, 1), *nobody)
     expected = bias.double().logsumexp(0)
     assert abs(total.item() - expected.item()) < 1e-5
     assert abs(mean.item() - (bias.double().softmax(0) * bias).sum().item()) < 1e-4

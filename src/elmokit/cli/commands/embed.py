@@ -86,20 +86,20 @@ def embed(
     with ExitStack() as stack:
         check_target(output, inputs=files, overwrite=overwrite or resume)
         if on_ray:
-            from elmokit.integrations.ray_data import RayLines
+            from elmokit.integrations.ray_data import RayLineEmbedder
 
             lines = stack.enter_context(
-                RayLines(
+                RayLineEmbedder(
                     model, chosen, precision=precision, num_actors=workers or 2, address=address,
                     num_cpus=threads or 1, num_gpus=gpus,
                 )
             )  # fmt: skip
         else:
             from elmokit.embed.embedder import Embedder
-            from elmokit.embed.numbered_lines import OwnLines
+            from elmokit.embed.numbered_lines import LocalLineEmbedder
 
             embedder = Embedder.load(model, device=device, precision=precision)
-            lines = OwnLines(embedder, chosen)
+            lines = LocalLineEmbedder(embedder, chosen)
         update = stack.enter_context(progress_bar("embedding"))
         report = embed_lines(
             lines, files, output, chosen,

@@ -19,7 +19,7 @@ from elmokit.config import known_part, parse_record
 from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import parse_json
 from elmokit.files.sources import damage
-from elmokit.weights.card import EMBEDDINGS, FileKind
+from elmokit.weights.card import EMBEDDINGS, ResultKind
 
 REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 """What to do with an output that cannot be read."""
@@ -27,7 +27,7 @@ REPLACE_ADVICE = "Remove it, or replace it with --overwrite."
 
 @dataclass(frozen=True, kw_only=True)
 class _KnownMetadata:
-    kind: FileKind = EMBEDDINGS
+    kind: ResultKind = EMBEDDINGS
     num_sentences: int = 0
     num_words: int = 0
     text_sha256: str | None = None

@@ -19,7 +19,7 @@ from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.weights.readers.tensor_bundle import TABLE_MAGIC
 from elmokit.weights.stored_bilm import StoredBiLM
 
-FileKind = Literal[
+ModelFileKind = Literal[
     "HDF5", "TensorFlow index", "PyTorch", "options", "JSON", "id list", "word list", "archive",
     "other",
 ]  # fmt: skip
@@ -65,10 +65,10 @@ class Choices:
 @dataclass(frozen=True, kw_only=True)
 class Contents:
     folder: Path
-    kinds: dict[Path, FileKind]
+    kinds: dict[Path, ModelFileKind]
     choices: Choices = field(default_factory=Choices)
 
-    def of(self, *kinds: FileKind) -> list[Path]:
+    def of(self, *kinds: ModelFileKind) -> list[Path]:
         return sorted(path for path, kind in self.kinds.items() if kind in kinds)
 
     def given(self, option: str) -> Path | None:
@@ -94,7 +94,7 @@ class Contents:
             )
         return paths[0] if paths else None
 
-    def need(self, option: str, kind: FileKind) -> Path:
+    def need(self, option: str, kind: ModelFileKind) -> Path:
         """Return the file that an option names, or the only one of a kind."""
         path = self.find(option, self.of(kind))
         if path is None:
@@ -123,7 +123,7 @@ class Contents:
         return ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
 
     def summary(self) -> str:
-        groups = ((kind, self.of(kind)) for kind in get_args(FileKind))
+        groups = ((kind, self.of(kind)) for kind in get_args(ModelFileKind))
         lines = [f"{kind}: {self.listed(paths)}" for kind, paths in groups if paths]
         return "; ".join(lines) or "no files"
 
@@ -158,7 +158,7 @@ def open_contents(source: Path, choices: Choices, *, scratch: Path) -> Iterator[
             raise type(error)(str(error).replace(str(folder), str(source))) from error
 
 
-def _kinds(folder: Path, max_depth: int) -> dict[Path, FileKind]:
+def _kinds(folder: Path, max_depth: int) -> dict[Path, ModelFileKind]:
     return {path: kind_of(path) for path in files_below(folder, max_depth)}
 
 
@@ -180,7 +180,7 @@ def files_below(folder: Path, max_depth: int) -> list[Path]:
     return sorted(paths)
 
 
-def kind_of(path: Path) -> FileKind:
+def kind_of(path: Path) -> ModelFileKind:
     """Return the kind of a file by its contents; of compressed text, by those of the text."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -202,7 +202,7 @@ def kind_of(path: Path) -> FileKind:
     return "archive" if archive_kind(path) is not None else _text_kind(path, head)
 
 
-def _text_kind(path: Path, head: bytes) -> FileKind:
+def _text_kind(path: Path, head: bytes) -> ModelFileKind:
     # in any encoding: what is not UTF-8 is refused by its reader, not passed over
     text = head.decode(json.detect_encoding(head), "replace")
     if "\0" in text:
