@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from elmokit.errors import InputError
@@ -130,40 +130,6 @@ def atomic_file(path: StrPath, *, mode: int | None = None, parents: bool = True)
         _force_to_disk(temp_path)
         temp_path.replace(target)
         _force_to_disk(target.parent)
-
-
-@contextmanager
-def atomic_files(marker: Path, *others: Path) -> Iterator[dict[Path, Path]]:
-    """Yield temporary files, by path, that together replace files on success; see `atomic_file`.
-
-    A path whose temporary file was not written is removed. After an error the old files are all
-    there. ``marker``, without which readers find nothing, goes first and comes last: a kill between
-    the renames never leaves old files beside new ones that can be read together.
-    """
-    targets = {path: replaced_by(path) for path in (marker, *others)}
-    for target in targets.values():
-        target.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
-        temp_paths = {
-            path: stack.enter_context(_temporary_place(target)) for path, target in targets.items()
-        }
-        yield temp_paths
-        old = [(targets[path], temp_paths[path].with_name(".old")) for path in targets]
-        new = [(temp_paths[path], targets[path]) for path in reversed(targets)]
-        new = [move for move in new if move[0].exists()]
-        for temp_path, _ in new:
-            _force_to_disk(temp_path)
-        moved: list[tuple[Path, Path]] = []
-        try:
-            for source, destination in [move for move in old if move[0].exists()] + new:
-                source.rename(destination)
-                moved.append((destination, source))
-        except BaseException:
-            for source, destination in reversed(moved):
-                source.rename(destination)
-            raise
-        for folder in {target.parent for target in targets.values()}:
-            _force_to_disk(folder)
 
 
 @contextmanager

@@ -19,6 +19,8 @@ NotNegative = Annotated[float, Bounds(0.0, 1e300)]
 MUON_MOMENTUM, NEWTON_STEPS = 0.95, 5
 NEWTON = (3.4445, -4.7750, 2.0315)
 """Of x, x³ and x⁵: they carry singular values towards 1 soonest (Jordan et al. 2024)."""
+MOST_ROWS = 1024
+"""Of the smaller side of a matrix that Muon orthogonalizes: the time grows with its cube."""
 UPDATES_TOGETHER = 8  # between two steps of the average: nearly the same, at an eighth of the cost
 
 
@@ -28,7 +30,8 @@ class OptimizerConfig(CheckedFields):
 
     name: str = field(default="adamw", metadata=FIXED)
     """One of `OPTIMIZERS`; the original's is ``adagrad`` with the values noted below. ``muon``
-    orthogonalizes the updates of the matrices; embeddings, output layer and biases get AdamW's."""
+    orthogonalizes the updates of the matrices; embeddings, output layer, biases and matrices of
+    more than 1,024 rows and columns (wide highways) get AdamW's."""
     learning_rate: Positive = 2e-3
     """Peak rate (original: 0.2)."""
     betas: tuple[float, float] = (0.9, 0.999)
@@ -75,14 +78,16 @@ def adagrad(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer
 
 
 def muon(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
-    """Build Muon for the matrices between embeddings and output layer, AdamW for the rest.
+    """Build Muon for most matrices between embeddings and output layer, AdamW for the rest.
 
     Source: Jordan et al. 2024; scaled as in Liu et al. 2025, so that AdamW's rates fit.
     """
     inner = [  # a list: the order of a set differs between processes, and states are saved by it
         name
         for name, parameter in named.items()
-        if parameter.dim() == 2 and not any(word in name for word in ("embedding", "softmax"))
+        if parameter.dim() == 2
+        and min(parameter.shape) <= MOST_ROWS
+        and not any(word in name for word in ("embedding", "softmax"))
     ]
     others = [parameter for name, parameter in named.items() if name not in inner]
     decay = config.weight_decay

@@ -19,7 +19,7 @@ import numpy as np
 
 from elmokit.bilm.config import BiLMConfig, parameter_shapes
 from elmokit.errors import FormatError, InputError
-from elmokit.files.atomic import StrPath, atomic_files, reserve
+from elmokit.files.atomic import StrPath, atomic_file, replaced_by, reserve
 from elmokit.files.hdf5 import open_hdf5
 from elmokit.files.json_files import json_bytes
 from elmokit.files.lines import check_growth
@@ -126,7 +126,7 @@ def write_bilm_tf(
     softmax: StrPath | None = None,
     vocab: StrPath | None = None,
 ) -> None:
-    """Write a model in the original format; all of its files appear, or those before them stay.
+    """Write a model in the original format; files of before are replaced once all are written.
 
     A model that was read from this format gives the same datasets, bit for bit, and the same
     options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
@@ -157,15 +157,20 @@ def write_bilm_tf(
     layout, output = list(bilm_layout(model.config)), []
     if num_words is not None:
         output = list(softmax_layout(model.config, num_words))
-    with atomic_files(Path(options), *others) as temp_paths:
+    with ExitStack() as files:  # the first one replaces its file last
+        text = json_bytes(options_of(model), indent=2)
+        files.enter_context(atomic_file(options)).write_bytes(text)
         if softmax is None:
             layout += output
         else:
-            _write_hdf5(temp_paths[Path(softmax)], output, arrays, metadata)
-        _write_hdf5(temp_paths[Path(weights)], layout, arrays, metadata)
+            _write_hdf5(files.enter_context(atomic_file(softmax)), output, arrays, metadata)
+        _write_hdf5(files.enter_context(atomic_file(weights)), layout, arrays, metadata)
         if vocab is not None and model.word_vocab is not None:
-            model.word_vocab.write(temp_paths[Path(vocab)])
-        temp_paths[Path(options)].write_bytes(json_bytes(options_of(model), indent=2))
+            model.word_vocab.write(files.enter_context(atomic_file(vocab)))
+        # without options readers find nothing: a kill from here on leaves no mixture to be read
+        replaced_by(options).unlink(missing_ok=True)
+        if vocab is not None and model.word_vocab is None:
+            Path(vocab).unlink(missing_ok=True)
 
 
 def format_losses(model: LoadedBiLM) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from elmokit.training.optimizers import (
+    MOST_ROWS,
     OPTIMIZERS,
     UPDATES_TOGETHER,
     OptimizerConfig,
@@ -57,6 +58,13 @@ def test_muon_leaves_embeddings_and_output_layer_to_adamw():
     # all singular values of the first update are about the same
     step = torch.linalg.svdvals(module["inner"].weight - before["inner.weight"])
     assert step.max() / step.min() < 2.5
+
+
+def test_muon_leaves_wide_matrices_to_adamw():
+    wide, long = torch.nn.Linear(MOST_ROWS + 1, MOST_ROWS + 1), torch.nn.Linear(MOST_ROWS + 1, 4)
+    groups = OptimizerConfig(name="muon").build(torch.nn.Sequential(wide, long)).param_groups
+    (matrix,) = next(group for group in groups if group.get("is_muon"))["params"]
+    assert matrix is long.weight
 
 
 def test_weight_decay_shrinks_what_muon_orthogonalizes_and_nothing_else():
