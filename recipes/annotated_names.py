@@ -12,7 +12,7 @@ from pathlib import Path
 
 from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks.formats.conll import read_columns
-from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.formats.data_files import find_split
 
 TYPES = {
     "PER": "PER", "LOC": "LOC", "ORG": "ORG",

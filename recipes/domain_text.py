@@ -16,7 +16,7 @@ from pathlib import Path
 from elmokit.files.atomic import atomic_file
 from elmokit.files.lines import numbered_lines
 from elmokit.tasks.formats.conll import read_blocks
-from elmokit.tasks.formats.reading import find_split, read_records
+from elmokit.tasks.formats.data_files import find_split, read_records
 from elmokit.tasks.qa import paragraphs_of
 
 NLI, STS = ("premise", "hypothesis"), ("sentence1", "sentence2")

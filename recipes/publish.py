@@ -35,7 +35,7 @@ from elmokit.experiments.report import COUNTS_FILE, PLOT_FILE, RESULTS_FILE, TAB
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import write_json
-from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.formats.data_files import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, TaskRunConfig
 from elmokit.tasks.runs.task_run import TaskRun

@@ -13,7 +13,7 @@ from elmokit.embed.numbered_lines import LocalLineEmbedder
 from elmokit.embed.options import EmbedOptions
 from elmokit.inference.contexts import find_distinct_tokens
 from elmokit.inference.device import build_engine
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.text.char_vocab import CharVocabConfig
 from elmokit.text.word_vocab import WordVocab
 from elmokit.weights.model_dir import PretrainedBiLM

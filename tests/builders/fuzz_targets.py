@@ -17,7 +17,7 @@ from elmokit.embed.formats.registry import read_metadata
 from elmokit.embed.formats.rows import Row
 from elmokit.embed.part_store import PartStore
 from elmokit.embed.vector_sequence import open_vectors
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import Pieces, open_job, read_log
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from elmokit.errors import InputError
-from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.formats.data_files import find_split
 from elmokit.tasks.inputs.settings import CONDITION_INPUTS, InputSettings
 from elmokit.tasks.inputs.task_bilm import TaskBiLM
 from elmokit.tasks.networks.encoder import build_network

@@ -19,7 +19,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from elmokit.cli import options
-from elmokit.cli.options import prepare_threads
 from elmokit.cli.output import (
     BROKEN_PIPE,
     Result,
@@ -31,6 +30,7 @@ from elmokit.cli.output import (
     open_standard_streams,
     print_error,
 )
+from elmokit.cli.threads import prepare_threads
 from elmokit.errors import needs_torch
 
 COMMANDS = {

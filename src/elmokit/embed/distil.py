@@ -19,7 +19,7 @@ from elmokit.errors import FormatError, InputError, counted
 from elmokit.files.atomic import check_target
 from elmokit.files.sources import find_files
 from elmokit.files.temporary import scratch_directory
-from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.inference.layers_and_states import Layers, check_layers, check_one_layer
 from elmokit.text.word_counter import WordCounter
 from elmokit.vectors.safetensors_file import SUFFIX, Table, write_table
 from elmokit.vectors.training import corpus_shards

@@ -23,7 +23,7 @@ from elmokit.errors import FormatError, InputError, needs_torch
 from elmokit.inference.contexts import DistinctTokens
 from elmokit.inference.device import Precision, check_precision, find_device, pick_device
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
-from elmokit.inference.results import Layers, LSTMState, check_layers
+from elmokit.inference.layers_and_states import Layers, LSTMState, check_layers
 from elmokit.kernels.library import set_num_threads
 from elmokit.text.given_sentences import GivenSentence, split_sentences
 from elmokit.text.normalization import Normalization

@@ -19,7 +19,7 @@ from elmokit.errors import FormatError, InputError, counted, shown
 from elmokit.files.atomic import atomic_file, check_target
 from elmokit.files.sources import Paths
 from elmokit.files.temporary import remove_leftovers
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.jobs.identity import Identity
 from elmokit.jobs.job import open_job
 

@@ -18,7 +18,7 @@ from elmokit.corpus.readers import ReadReport, read_text_lines, split_lines
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, check_choice
 from elmokit.files.sources import AnyFile, find_files, is_read_once
-from elmokit.inference.results import Layers, check_layers, check_one_layer
+from elmokit.inference.layers_and_states import Layers, check_layers, check_one_layer
 from elmokit.metrics.lexical_change import (
     MEASURES,
     ChangeFigures,

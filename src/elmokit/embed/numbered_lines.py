@@ -31,7 +31,7 @@ from elmokit.files.sources import (
 )
 from elmokit.files.text_records import TextRecords
 from elmokit.inference.contexts import NUM_BOUNDARIES
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
 from elmokit.text.tokenizers.registry import (
     build_tokenizer,

@@ -8,7 +8,7 @@ from elmokit.embed.formats.registry import OutputFormat, find_format
 from elmokit.embed.sentences_and_spans import PoolingName, default_layers
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, check_state_policy
 from elmokit.errors import check_choice, refuse
-from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.layers_and_states import Layers, check_layers
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 FileDtype = Literal["float32", "float16"]

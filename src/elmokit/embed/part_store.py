@@ -18,7 +18,7 @@ from elmokit.errors import FormatError
 from elmokit.files.arrays import Archive, open_archive
 from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import damage
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.jobs.job import Pieces
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ import numpy as np
 
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, stream_vectors
 from elmokit.errors import InputError, check_choice
-from elmokit.inference.results import Layers, check_layers
+from elmokit.inference.layers_and_states import Layers, check_layers
 from elmokit.metrics.lexical_change import unit
 from elmokit.shapes import Float
 from elmokit.text.alignment import align, covering_words

@@ -8,7 +8,7 @@ import numpy as np
 from elmokit.errors import check_choice
 from elmokit.inference.contexts import DistinctTokens, batch_by_length, fill_buffers
 from elmokit.inference.engine import Engine
-from elmokit.inference.results import Layers, LSTMState
+from elmokit.inference.layers_and_states import Layers, LSTMState
 
 StatePolicy = Literal["reset", "carry", "warm"]
 """What a sentence starts from: zeros, the end of the previous sentence, or one fixed warm state."""

@@ -16,7 +16,7 @@ from elmokit.evaluation.text_scorer import (
     TextScorer,
     UnknownWords,
 )
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentences
 from elmokit.weights.stored_bilm import LoadedBiLM, open_bilm
 

@@ -28,7 +28,7 @@ from elmokit.evaluation.text_scorer import (
     TextScorer,
     UnknownWords,
 )
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.text.alignment import Offsets, align, align_sentences
 from elmokit.text.given_sentences import GivenSentence, check_is_list, split_sentence
 from elmokit.text.tokenizers.protocol import Tokenizer

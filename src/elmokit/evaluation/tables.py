@@ -43,11 +43,11 @@ class Table:
         return [row[name] for row in self.rows]
 
     def numbers(self, name: str) -> Float[np.ndarray, " N"]:
-        """Return a column as numbers, NaN where it is empty or NA."""
+        """Return a column as numbers, NaN where it is empty, NA or a dot (SAS)."""
         values = np.full(len(self.rows), np.nan)
         for row, text in enumerate(self[name]):
             try:
-                if text.strip() not in ("", "NA", "NaN", "nan"):
+                if text.strip() not in ("", "NA", "NaN", "nan", "."):
                     values[row] = float(text)
                 if np.isinf(values[row]):
                     raise ValueError(text)

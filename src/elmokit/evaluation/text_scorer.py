@@ -23,7 +23,7 @@ from elmokit.inference.contexts import (
 )
 from elmokit.inference.device import find_device, has_quick_bf16
 from elmokit.inference.frozen_bilm import FrozenBiLM, warm_metadata, warm_state, warm_text
-from elmokit.inference.results import LSTMState, StartState
+from elmokit.inference.layers_and_states import LSTMState, StartState
 from elmokit.inference.target_scores import DistributionTable, TargetScores
 from elmokit.shapes import Bool, Float, Integer
 from elmokit.text.normalization import Normalization, normalize

@@ -13,7 +13,7 @@ from elmokit.errors import InputError, counted
 from elmokit.evaluation.surprisal import WordProbability
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.inference.frozen_bilm import inputs_of
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.inference.target_scores import likeliest, log_softmax
 from elmokit.shapes import Float
 from elmokit.text.given_sentences import GivenSentence, split_sentence

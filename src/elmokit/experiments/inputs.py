@@ -24,7 +24,7 @@ from elmokit.files.atomic import atomic_file
 from elmokit.files.sources import COMPRESSIONS, file_sha256, plain_suffix
 from elmokit.probes.inputs import SplitFiles, find_sense_inventory, find_splits
 from elmokit.tasks.formats.conllu import predicates_of
-from elmokit.tasks.formats.reading import DataFile
+from elmokit.tasks.formats.data_files import DataFile
 from elmokit.tasks.registry import find_task
 from elmokit.weights.locate import PACKAGED_MODELS, find_model
 from elmokit.weights.model_dir import load_model

@@ -14,7 +14,7 @@ import numpy as np
 
 from elmokit.bilm.config import Direction
 from elmokit.inference.engine import Engine
-from elmokit.inference.results import DirectionState
+from elmokit.inference.layers_and_states import DirectionState
 from elmokit.shapes import Float, Int, Integer
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 

@@ -13,7 +13,7 @@ from elmokit.bilm.masking import lengths_of, mask_of
 from elmokit.bilm.scalar_mix import LayerChoice, LayerMixes, LayerNorm
 from elmokit.errors import InputError
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.kernels.library import load_kernels, use_one_thread_after_a_fork
 from elmokit.shapes import Bool, Float, Int
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig

@@ -13,7 +13,13 @@ import numpy as np
 
 from elmokit.bilm.config import BiLMConfig, Direction
 from elmokit.errors import InputError
-from elmokit.inference.results import DirectionState, Layers, LSTMState, OutputSlots, Results
+from elmokit.inference.layers_and_states import (
+    DirectionState,
+    Layers,
+    LSTMState,
+    OutputSlots,
+    Results,
+)
 from elmokit.kernels.library import MatrixKind
 from elmokit.shapes import Float, Integer
 

@@ -13,7 +13,7 @@ from elmokit.files.sources import text_sha256
 from elmokit.inference.contexts import DistinctTokens, find_distinct_tokens
 from elmokit.inference.device import Precision, build_engine
 from elmokit.inference.engine import Engine, EngineOutput
-from elmokit.inference.results import DirectionState, LSTMState
+from elmokit.inference.layers_and_states import DirectionState, LSTMState
 from elmokit.shapes import Float, Integer
 from elmokit.weights.stored_bilm import LoadedBiLM
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, padding_id
 from elmokit.inference.engine import Engine
-from elmokit.inference.results import DirectionState, OutputSlots
+from elmokit.inference.layers_and_states import DirectionState, OutputSlots
 from elmokit.shapes import Float
 
 Arrays = Mapping[str, np.ndarray]

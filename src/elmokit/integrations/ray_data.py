@@ -10,7 +10,7 @@ from elmokit.embed.options import EmbedOptions
 from elmokit.embed.streaming import EmbeddedSentence
 from elmokit.errors import InputError, needs_extra
 from elmokit.inference.device import check_precision
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.integrations.shared import AnyModel
 from elmokit.jobs.identity import changes
 from elmokit.text.sentences import BLOCKS_AHEAD, blocks_of_lines

@@ -9,7 +9,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, needs_extra
-from elmokit.inference.results import Layers, check_one_layer
+from elmokit.inference.layers_and_states import Layers, check_one_layer
 from elmokit.integrations.shared import AnyModel
 
 with needs_extra("sklearn", module="scikit-learn"):

@@ -15,7 +15,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, needs_extra
-from elmokit.inference.results import Layers, check_one_layer
+from elmokit.inference.layers_and_states import Layers, check_one_layer
 from elmokit.integrations.shared import embedder_of, files_of
 from elmokit.weights.stored_bilm import read_bilm
 

@@ -22,7 +22,7 @@ from elmokit.config import from_dict, to_dict
 from elmokit.errors import FormatError, needs_extra
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.inference.elmo import PackedWeights, run_frozen
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.integrations.shared import AnyModel
 from elmokit.integrations.transformers_tokenizer import ElmoTokenizer, OwnCode, convertible
 from elmokit.integrations.transformers_words import NUM_BYTES, ElmoWordTokenizer, read_words

@@ -14,11 +14,11 @@ import torch
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError, check_choice
 from elmokit.files.sources import COMPRESSIONS
-from elmokit.inference.results import Layers, StartState, check_layers
+from elmokit.inference.layers_and_states import Layers, StartState, check_layers
 from elmokit.shapes import Float
 from elmokit.tasks.formats.conll import TaggedSentence
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
-from elmokit.tasks.formats.reading import find_split
+from elmokit.tasks.formats.data_files import find_split
 from elmokit.tasks.formats.senses import (
     SenseInventory,
     SenseOccurrence,

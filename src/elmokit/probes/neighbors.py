@@ -15,7 +15,7 @@ import numpy as np
 
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
-from elmokit.inference.results import check_layers, check_one_layer
+from elmokit.inference.layers_and_states import check_layers, check_one_layer
 from elmokit.shapes import Float
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import normalize

@@ -16,7 +16,7 @@ from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import existing_file, plain_suffix
 from elmokit.metrics.task_scores import accuracy_of, count_labels
-from elmokit.tasks.formats.reading import (
+from elmokit.tasks.formats.data_files import (
     DataFile,
     ExampleReport,
     read_examples,

@@ -12,8 +12,8 @@ import numpy as np
 from elmokit.bilm.config import FORGET_OFFSET, BiLMConfig, Direction, LSTMConfig
 from elmokit.inference.device import build_engine
 from elmokit.inference.engine import Engine
+from elmokit.inference.layers_and_states import LSTMState
 from elmokit.inference.numpy_backend import linear
-from elmokit.inference.results import LSTMState
 from elmokit.kernels.layers import PackedLinear, fp32_empty
 from elmokit.kernels.library import load_kernels
 from elmokit.tasks.inputs.layer_cache import Sentence

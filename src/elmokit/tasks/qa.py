@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from elmokit.errors import InputError, Location
 from elmokit.files.lines import read_text
 from elmokit.metrics.task_scores import AnswerStyle, answer_f1_of, count_answers, exact_match_of
-from elmokit.tasks.formats.reading import DataFile, ExampleReport, parse_json, read_examples
+from elmokit.tasks.formats.data_files import DataFile, ExampleReport, parse_json, read_examples
 from elmokit.tasks.frozen_tagger import joined
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize

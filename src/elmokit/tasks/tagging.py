@@ -35,7 +35,7 @@ from elmokit.tasks.formats.conllu import (
     read_morphemes,
     read_propbank,
 )
-from elmokit.tasks.formats.reading import DataFile
+from elmokit.tasks.formats.data_files import DataFile
 from elmokit.tasks.frozen_tagger import Mark, WrittenWords
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.tasks.task import Labels, Sentence, Task, TaskScore, Tokenize

@@ -15,7 +15,7 @@ import numpy as np
 
 from elmokit.errors import InputError, shown
 from elmokit.metrics.task_scores import Counts, LabelCounts, PrecisionRecall
-from elmokit.tasks.formats.reading import DataFile, find_split
+from elmokit.tasks.formats.data_files import DataFile, find_split
 from elmokit.tasks.inputs.layer_cache import Sentence
 from elmokit.tasks.inputs.settings import InputSettings, MixPositions
 from elmokit.tasks.registry import find_task

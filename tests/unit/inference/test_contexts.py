@@ -15,7 +15,7 @@ from elmokit.inference.contexts import (
     read_contexts,
 )
 from elmokit.inference.frozen_bilm import FrozenBiLM
-from elmokit.inference.results import LSTMState
+from elmokit.inference.layers_and_states import LSTMState
 
 from ...builders.embedding_models import toy_model
 

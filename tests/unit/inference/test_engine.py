@@ -10,7 +10,7 @@ from elmokit.errors import InputError
 from elmokit.inference import kernel_backend as packed
 from elmokit.inference import numpy_backend
 from elmokit.inference.engine import _cut
-from elmokit.inference.results import check_layers
+from elmokit.inference.layers_and_states import check_layers
 
 from ...builders.embedding_models import (
     largest_difference,

@@ -9,6 +9,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError
 from elmokit.experiments.definitions import EXPERIMENTS
 
@@ -65,7 +66,7 @@ def experiment(
         seeds=seeds, tune=tune, rates=rates, device=device, overrides=tuple(set_ or ()),
         tasks=names, cache_dir=layer_cache, command=shlex.join(["elmokit", *sys.argv[1:]]),
     )  # fmt: skip
-    options.choose_threads(threads)
+    choose_threads(threads)
     with progress_bar("runs") as update:
 
         def show(progress: Progress) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, is_main_process, watch_training
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import refuse
 from elmokit.tasks.registry import TASKS
 
@@ -76,7 +77,7 @@ def finetune(
         resume=resume, device=device, workers=Workers(workers),
         reader=reader,
     )  # fmt: skip
-    options.choose_threads(threads)
+    choose_threads(threads)
     with watch_training("fine-tuning", run_options) as watched:
         result = run(
             config, model, corpus, output, watched,

@@ -7,6 +7,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, duration, is_main_process, watch_training
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import counted
 
 
@@ -73,7 +74,7 @@ def pretrain(
         vocab=None if vocab is None else WordVocab.read(vocab), resume=resume, device=device,
         workers=Workers(workers),
     )  # fmt: skip
-    options.choose_threads(threads)
+    choose_threads(threads)
     with watch_training("training", run_options) as watched:
         result = run(config, corpus, output, watched)
     lines = [

@@ -9,6 +9,7 @@ import typer
 
 from elmokit.cli import options
 from elmokit.cli.output import Result, emit_json, progress_bar
+from elmokit.cli.threads import choose_threads
 from elmokit.errors import InputError, counted
 from elmokit.tasks.registry import TASKS, EmbeddingKind, find_task
 
@@ -55,7 +56,7 @@ def train(
         epochs: Maximum number of epochs.
     """
     from elmokit.config import from_dict
-    from elmokit.tasks.formats.reading import find_split
+    from elmokit.tasks.formats.data_files import find_split
     from elmokit.tasks.runs.run_dir import TaskRunConfig
     from elmokit.tasks.runs.train_task import train_task
 
@@ -73,7 +74,7 @@ def train(
         path or find_split(data or Path(), split, suffixes)
         for path, split in ((train, "train"), (dev, "dev"))
     )
-    options.choose_threads(threads)
+    choose_threads(threads)
     last_score = ""
 
     def on_step(step: "TaskStep") -> None:

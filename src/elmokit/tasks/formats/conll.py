@@ -12,7 +12,7 @@ from elmokit.errors import Location, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.metrics.task_scores import Span, convert_tags, read_spans, write_tags
-from elmokit.tasks.formats.reading import (
+from elmokit.tasks.formats.data_files import (
     DataFile,
     ExampleReport,
     join_lines,

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from elmokit.errors import shown
 from elmokit.files.atomic import StrPath
 from elmokit.tasks.formats.conll import Row, TaggedSentence, check_words, read_blocks, to_iob2
-from elmokit.tasks.formats.reading import (
+from elmokit.tasks.formats.data_files import (
     DataFile,
     ExampleReport,
     Record,

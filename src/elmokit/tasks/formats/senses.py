@@ -14,7 +14,7 @@ from elmokit.errors import Location, shown
 from elmokit.files.atomic import StrPath
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import existing_file, open_stream
-from elmokit.tasks.formats.reading import ExampleReport, read_examples, read_records
+from elmokit.tasks.formats.data_files import ExampleReport, read_examples, read_records
 
 _INVENTORY_POS = {"NOUN": "n", "VERB": "v", "ADJ": "a", "ADV": "r"}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from elmokit.bilm.config import CharCNNConfig, LayerChoice
 from elmokit.errors import Bounds, CheckedFields
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.tasks.registry import EmbeddingKind
 
 

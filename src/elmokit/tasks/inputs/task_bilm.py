@@ -13,7 +13,7 @@ from elmokit.config import to_dict
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import FormatError
 from elmokit.inference.device import import_torch
-from elmokit.inference.results import StartState
+from elmokit.inference.layers_and_states import StartState
 from elmokit.tasks.inputs.layer_cache import OnLayers, Sentence, SentenceLayers, keep_layers
 from elmokit.tasks.inputs.settings import InputSettings
 from elmokit.text.char_vocab import CharVocab, CharVocabConfig

@@ -11,7 +11,7 @@ from elmokit.embed.sentences_and_spans import Pooling
 from elmokit.errors import InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.contexts import NUM_BOUNDARIES
-from elmokit.inference.results import check_one_layer
+from elmokit.inference.layers_and_states import check_one_layer
 from elmokit.text.alignment import align
 from elmokit.text.char_vocab import SENTENCE_BEGIN_WORD, SENTENCE_END_WORD
 from elmokit.text.given_sentences import check_text, split_sentence

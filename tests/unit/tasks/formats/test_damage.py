@@ -10,7 +10,7 @@ from elmokit.tasks.classification import read_labeled_texts, read_sentiment_tree
 from elmokit.tasks.formats import senses
 from elmokit.tasks.formats.conll import read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes, read_propbank
-from elmokit.tasks.formats.reading import read_records
+from elmokit.tasks.formats.data_files import read_records
 from elmokit.tasks.qa import QaTask
 
 from ....builders.squad_data import paragraph, squad_text

@@ -5,8 +5,8 @@ import os
 import pytest
 import torch
 
-from elmokit.cli import options as threads
-from elmokit.cli.options import cgroup_cores
+from elmokit.cli import threads
+from elmokit.cli.threads import cgroup_cores
 
 from ...builders.command_line import run_python
 

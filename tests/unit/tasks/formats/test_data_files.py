@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elmokit.errors import FormatError
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
-from elmokit.tasks.formats.reading import find_split, read_records
+from elmokit.tasks.formats.data_files import find_split, read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.qa import QaTask
 
