@@ -51,6 +51,7 @@ SETTINGS = {
     "softmax.num_samples": 8192,
     "optimizer.name": "muon",
     "optimizer.learning_rate": 4e-3,
+    "optimizer.weight_decay": 0.1,
     "schedule.kind": "wsd",
     "schedule.final_factor": 0,
     "train.batch_size": 1024,

@@ -67,7 +67,7 @@ class LogUniformSampler:
 
 
 class FullSoftmax(nn.Module):
-    """Exact softmax over ``num_words`` (V) words.
+    """Exact softmax over ``num_words`` (V) words, in a new model first by their rank alone.
 
     Shape: hidden (X, D), word ids (X,) -> nats (X,).
     """
@@ -83,7 +83,8 @@ class FullSoftmax(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
-        nn.init.zeros_(self.bias)
+        with torch.no_grad():  # Zipf's law; from zero, most updates of a short run would learn it
+            self.bias.copy_(-torch.arange(1.0, self.num_words + 1).log())
 
     def nll(self, hidden: Rows, word_ids: Ids) -> Nats:
         """Return the exact negative log-likelihood of every target, in nats."""

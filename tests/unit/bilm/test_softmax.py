@@ -64,9 +64,18 @@ def test_fresh_weights_keep_the_scale_of_what_they_read(kind):
     softmax = build_softmax(SoftmaxConfig(kind=kind), 4000, 64)
     softmax.reset_parameters(generator())
     for weight in softmax.parameters():
-        expected = weight.shape[1] ** -0.5 if weight.dim() > 1 else 0
-        assert weight.std().item() == pytest.approx(expected, rel=0.15)
-        assert abs(weight.mean().item()) <= 0.2 * expected
+        if weight.dim() > 1:
+            expected = weight.shape[1] ** -0.5
+            assert weight.std().item() == pytest.approx(expected, rel=0.15)
+            assert abs(weight.mean().item()) <= 0.2 * expected
+
+
+@pytest.mark.parametrize("kind", ["full", "sampled"])
+def test_a_fresh_softmax_knows_the_ranks_of_words(kind):
+    """Before it reads anything: Zipf's law, P(r) = 1 / r / (1 + 1/2 + ... + 1/V)."""
+    losses = build(kind, num_samples=8).nll(torch.zeros(2, DIM), torch.tensor([1, NUM_WORDS]))
+    total = sum(1 / rank for rank in range(1, NUM_WORDS + 1))
+    assert losses.tolist() == pytest.approx([math.log(total), math.log(NUM_WORDS * total)])
 
 
 @pytest.mark.parametrize("num_samples", [1, 9, 39])

@@ -35,10 +35,11 @@ LONG = "ㅋ" * 300  # 900 bytes, of which a row of the toy model holds 14
     ("tokenizer", "texts", "parts"),
     [
         ("simple:en", [GLUED] * 20, ("100 of 280 words", "'simple'", "'bank.'")),
+        ("simple:en", [["آیا", "این", "رود", "است؟"]] * 60, ("60 of 240 words", "'است؟'")),
         ("simple:en", [f"{LONG} {LONG} bank", ["a"]], ("2 of 4 so far", "14 bytes")),
         ("simple:en", [["I sat by"], ["the bank"]], ("list of strings", "'I sat by'")),
     ],
-    ids=["glued", "cut", "sentences in the place of words"],
+    ids=["glued", "glued in Persian", "cut", "sentences in the place of words"],
 )
 def test_told_once_with_counts_and_an_example(tokenizer, texts, parts, caplog):
     embedder = Embedder(toy_model(tokenizer=TokenizerConfig(name=tokenizer)))
