@@ -51,7 +51,7 @@ def folder(shared, tmp_path_factory):
         ("vocab.txt", {"kind": "vocabulary", "words": 9}),
         ("vectors.txt", {"kind": "word vectors", "words": 2, "dim": 2, "tokenizer": "simple"}),
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
-        ("stopped", {"kind": "unfinished run of embed", "config": {"a": 1}}),
+        ("stopped", {"kind": "unfinished run", "command": "embed"}),
         ("original/w.hdf5", {"kind": "model weights"}),
         ("rows.tsv", {"kind": "surprisal", "rows": 7}),
         ("rows.jsonl", {"kind": "surprisal", "rows": 7}),

@@ -67,7 +67,7 @@ class LogUniformSampler:
 
 
 class FullSoftmax(nn.Module):
-    """Exact softmax over ``num_words`` (V) words, in a new model first by their rank alone.
+    """Exact softmax over ``num_words`` (V) words; new biases are −ln of a word's rank (Zipf's law).
 
     Shape: hidden (X, D), word ids (X,) -> nats (X,).
     """
@@ -83,7 +83,7 @@ class FullSoftmax(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         nn.init.normal_(self.weight, std=self.weight.shape[1] ** -0.5, generator=generator)
-        with torch.no_grad():  # Zipf's law; from zero, most updates of a short run would learn it
+        with torch.no_grad():  # so training need not learn first how frequent words are
             self.bias.copy_(-torch.arange(1.0, self.num_words + 1).log())
 
     def nll(self, hidden: Rows, word_ids: Ids) -> Nats:

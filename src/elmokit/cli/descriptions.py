@@ -113,10 +113,9 @@ def _model(directory: Path) -> Description:
 
 
 def _unfinished_run(directory: Path) -> Description:
-    record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["command", "config"])
+    record = read_json(directory / RUN_FILE, advice=NOT_RESUMABLE, required=["config"])
     version = record.pop("elmokit_version", "")
-    command = record.pop("command")
-    return {"kind": f"unfinished run of {command}", "version": version, **record}
+    return {"kind": "unfinished run", "version": version, **record}
 
 
 def _task_run(directory: Path) -> Description:

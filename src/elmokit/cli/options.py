@@ -1,4 +1,4 @@
-"""Options shared by several commands: a flag means the same everywhere; threads."""
+"""Options shared by several commands: a flag means the same everywhere."""
 
 import re
 from collections.abc import Iterator, Mapping

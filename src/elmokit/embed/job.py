@@ -74,7 +74,7 @@ def embed_lines(
     own output. An existing output or job is refused unless ``resume`` or ``overwrite`` is set, and
     ``resume`` refuses another job or text.
 
-    ``embedder`` is `LocalLineEmbedder`, or whatever computes as it does.
+    ``embedder`` is a `LocalLineEmbedder`, or an object with the same methods.
     """
     path, parts_dir = output_paths(Path(output))
     output_format = options.check(path, num_layers=embedder.num_layers)

@@ -109,7 +109,7 @@ class NumberedLines:
 
 @dataclass(frozen=True)
 class LocalLineEmbedder:
-    """Computes in this process; `integrations.ray_data.RayLineEmbedder` does on a cluster."""
+    """Embeds lines in this process; `elmokit.integrations.ray_data` has one for a cluster."""
 
     embedder: Embedder
     options: EmbedOptions

@@ -1,4 +1,4 @@
-"""Vectors of whole sentences: mean, maximum, or SIF, in which rare words count more."""
+"""Vectors of sentences and of spans: mean, maximum, or SIF, in which rare words count more."""
 
 import os
 from collections import Counter

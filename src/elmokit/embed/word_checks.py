@@ -28,7 +28,7 @@ the words of tweets: 4 to 7 % of pieces of 30 words are above the limit, of 200 
 """
 MAX_WORDS = 100_000
 """Words after which a text that passed is no longer checked."""
-_GLUED = re.compile(r"[^\W\d_]{2,256}[.,!?;:…。！？、，；：؟،؛۔।]+[\"'”’)\]]*")
+_GLUED = re.compile(r"[^\W\d_]{2,256}[.,!?;:…。！？、，；：؟،؛۔]+[\"'”’)\]]*")
 _SPACES_INSIDE = re.compile(r"\S\s+\S+\s+\S")
 
 

@@ -22,9 +22,9 @@ from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
 from elmokit.text.tokenizers.protocol import Tokenizer
 
-ScoredDirection = Literal["forward", "backward", "summed"]
+Scoring = Literal["forward", "backward", "summed"]
 """Whose surprisals decide which sentence of a pair is preferred."""
-READINGS: tuple[ScoredDirection, ...] = get_args(ScoredDirection)
+SCORINGS: tuple[Scoring, ...] = get_args(Scoring)
 NUM_ROUNDS = 2000  # bootstrap samples of an interval
 FORM = (
     'Pairs are JSON lines such as {"sentence_good": "The dog barks.", "sentence_bad": "The dog '
@@ -54,9 +54,9 @@ class PairScores:
     has_unknown: Bool[np.ndarray, " N"]
     """Whether one of the two has a word outside the vocabulary."""
 
-    def outcomes(self, reading: ScoredDirection) -> Float[np.ndarray, " N"]:
+    def outcomes(self, scoring: Scoring) -> Float[np.ndarray, " N"]:
         """Return 1 where the good sentence is more probable, 0 where it is not, 0.5 for ties."""
-        index = READINGS.index(reading)
+        index = SCORINGS.index(scoring)
         difference = self.bad[index] - self.good[index]
         return np.where(np.abs(difference) < TIE_BITS, 0.5, difference > 0)
 
@@ -76,8 +76,8 @@ class PairFigures:
     pairs: int
     unknown: float
     """Share of the pairs with a word outside the vocabulary."""
-    readings: dict[ScoredDirection, Accuracy]
-    without_unknown: dict[ScoredDirection, float | None]
+    readings: dict[Scoring, Accuracy]
+    without_unknown: dict[Scoring, float | None]
     """Accuracies on the other pairs; none if there are none."""
 
 
@@ -85,7 +85,7 @@ class PairFigures:
 class Comparison:
     """The accuracy of a second model on the same pairs minus that of the first."""
 
-    reading: ScoredDirection
+    reading: Scoring
     difference: float
     low: float
     high: float
@@ -166,10 +166,10 @@ def figures_of(scores: PairScores, rows: Bool[np.ndarray, " N"] | None = None) -
     return PairFigures(
         pairs=int(rows.sum()),
         unknown=float(scores.has_unknown[rows].mean()),
-        readings={reading: share_of(scores.outcomes(reading)[rows]) for reading in READINGS},
+        readings={way: share_of(scores.outcomes(way)[rows]) for way in SCORINGS},
         without_unknown={
-            reading: float(scores.outcomes(reading)[known].mean()) if known.any() else None
-            for reading in READINGS
+            way: float(scores.outcomes(way)[known].mean()) if known.any() else None
+            for way in SCORINGS
         },
     )
 
@@ -203,13 +203,13 @@ def _interval(outcomes: Float[np.ndarray, " N"]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def compare(first: PairScores, second: PairScores, reading: ScoredDirection) -> Comparison:
+def compare(first: PairScores, second: PairScores, scoring: Scoring) -> Comparison:
     """Compare two models on the same pairs."""
-    difference = second.outcomes(reading) - first.outcomes(reading)
+    difference = second.outcomes(scoring) - first.outcomes(scoring)
     low, high = _interval(difference)
     better, worse = int((difference > 0).sum()), int((difference < 0).sum())
     return Comparison(
-        reading=reading, difference=float(difference.mean()), low=low, high=high,
+        reading=scoring, difference=float(difference.mean()), low=low, high=high,
         p=_sign_test(better + worse, min(better, worse)),
     )  # fmt: skip
 

@@ -97,8 +97,8 @@ def _held_out(
         weights = _fit(_standard(train, train), measure[~rows] - center)
         fitted = measure[~rows] - center - _standard(train, train) @ weights
         variance = float((fitted**2).mean())
-        if variance == 0:
-            raise InputError("The measure does not vary: it is the same in nearly all rows.")
+        if variance <= 1e-20 * float((measure**2).mean()):
+            raise InputError("The measure is the same in all rows of a fold: it does not vary.")
         errors[rows] = measure[rows] - center - _standard(columns[rows], train) @ weights
         likelihood[rows] = -0.5 * (math.log(2 * math.pi * variance) + errors[rows] ** 2 / variance)
     return likelihood, errors

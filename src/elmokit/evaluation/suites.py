@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from elmokit.errors import FormatError
-from elmokit.evaluation.pairs import READINGS, Accuracy, ScoredDirection, share_of
+from elmokit.evaluation.pairs import SCORINGS, Accuracy, Scoring, share_of
 from elmokit.evaluation.surprisal import typed_words
 from elmokit.files.json_files import read_json
 from elmokit.weights.stored_bilm import LoadedBiLM
@@ -37,7 +37,7 @@ class PredictionFigures:
     prediction: str
     """Its formula, or `ALL`."""
     items: int
-    readings: dict[ScoredDirection, Accuracy]
+    readings: dict[Scoring, Accuracy]
 
 
 class Suite:
@@ -72,25 +72,25 @@ class Suite:
         conditions = [parts for item in self._items for _, parts in item]
         texts = [" ".join(word for _, words in parts for word in words) for parts in conditions]
         typed = iter(typed_words(model, texts, **options))
-        holds = np.zeros((len(self._formulas) + 1, len(READINGS), len(self._items)))
+        holds = np.zeros((len(self._formulas) + 1, len(SCORINGS), len(self._items)))
         for number, item in enumerate(self._items):
             sums: dict[tuple[str, str], np.ndarray] = {}
             for name, parts in item:
                 words = [(w.forward, w.backward, w.forward + w.backward) for w in next(typed)]
-                bits = np.array(words).reshape(-1, len(READINGS))
+                bits = np.array(words).reshape(-1, len(SCORINGS))
                 sums[name, "*"] = bits.sum(axis=0)
                 for place, content in parts:
                     sums[name, place], bits = bits[: len(content)].sum(axis=0), bits[len(content) :]
             for row, formula in enumerate(self._formulas):
                 holds[row, :, number] = [
                     formula.holds([float(sums[key][way]) for key in formula.sums])
-                    for way in range(len(READINGS))
+                    for way in range(len(SCORINGS))
                 ]
         holds[-1] = holds[:-1].min(axis=0)
         return [
             PredictionFigures(
                 prediction=name, items=len(self._items),
-                readings={way: share_of(part) for way, part in zip(READINGS, row, strict=True)},
+                readings={way: share_of(part) for way, part in zip(SCORINGS, row, strict=True)},
             )
             for name, row in zip([*(f.text for f in self._formulas), ALL], holds, strict=True)
         ]  # fmt: skip

@@ -274,9 +274,10 @@ def rows_by_column(
     """Yield the rows below a header as texts by column."""
     number, header = next(rows, (1, []))
     header = [name.strip() for name in header]
-    if len(set(header)) < len(header):
+    twice = [name for name in header if name and header.count(name) > 1]
+    if twice:
         raise Location(path=path, line=number).error(
-            f"the header names a column twice: {', '.join(header)}."
+            f"the header names the column {twice[0]!r} twice: {', '.join(header)}."
         )
     for number, row in rows:
         location = Location(path=path, line=number)

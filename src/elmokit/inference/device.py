@@ -64,8 +64,8 @@ def pick_device(device: Any) -> Any:
         is_there, picked = False, None
     if not is_there:
         raise InputError(
-            f"device={name!r}: PyTorch cannot compute on it. Use 'auto' or 'cpu'. It sees "
-            f"{num_gpus} CUDA device(s) here."
+            f"device={name!r} is not available: use 'auto' or 'cpu'. PyTorch sees {num_gpus} CUDA "
+            "device(s) here."
         )
     return picked
 

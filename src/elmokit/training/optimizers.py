@@ -19,8 +19,8 @@ NotNegative = Annotated[float, Bounds(0.0, 1e300)]
 MUON_MOMENTUM, NEWTON_STEPS = 0.95, 5
 NEWTON = (3.4445, -4.7750, 2.0315)
 """Of x, x³ and x⁵: they carry singular values towards 1 soonest (Jordan et al. 2024)."""
-MOST_ROWS = 1024
-"""Of the smaller side of a matrix that Muon orthogonalizes: the time grows with its cube."""
+MAX_MUON_DIM = 1024
+"""Muon leaves matrices to AdamW whose smaller side is longer: its time grows with the cube."""
 UPDATES_TOGETHER = 8  # between two steps of the average: nearly the same, at an eighth of the cost
 
 
@@ -86,7 +86,7 @@ def muon(config: OptimizerConfig, named: Parameters) -> torch.optim.Optimizer:
         name
         for name, parameter in named.items()
         if parameter.dim() == 2
-        and min(parameter.shape) <= MOST_ROWS
+        and min(parameter.shape) <= MAX_MUON_DIM
         and not any(word in name for word in ("embedding", "softmax"))
     ]
     others = [parameter for name, parameter in named.items() if name not in inner]

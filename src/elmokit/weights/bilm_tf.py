@@ -126,7 +126,10 @@ def write_bilm_tf(
     softmax: StrPath | None = None,
     vocab: StrPath | None = None,
 ) -> None:
-    """Write a model in the original format; files of before are replaced once all are written.
+    """Write a model in the original format.
+
+    Existing files are replaced once all new ones are written. If that fails in between, there are
+    no options, without which the others are not read.
 
     A model that was read from this format gives the same datasets, bit for bit, and the same
     options. What the format cannot hold (normalization, tokenizer) is logged as a warning. The
@@ -157,6 +160,7 @@ def write_bilm_tf(
     layout, output = list(bilm_layout(model.config)), []
     if num_words is not None:
         output = list(softmax_layout(model.config, num_words))
+    old = [replaced_by(path) for path in (options, vocab) if path is not None]
     with ExitStack() as files:  # the first one replaces its file last
         text = json_bytes(options_of(model), indent=2)
         files.enter_context(atomic_file(options)).write_bytes(text)
@@ -168,9 +172,8 @@ def write_bilm_tf(
         if vocab is not None and model.word_vocab is not None:
             model.word_vocab.write(files.enter_context(atomic_file(vocab)))
         # without options readers find nothing: a kill from here on leaves no mixture to be read
-        replaced_by(options).unlink(missing_ok=True)
-        if vocab is not None and model.word_vocab is None:
-            Path(vocab).unlink(missing_ok=True)
+        for path in old:
+            path.unlink(missing_ok=True)
 
 
 def format_losses(model: LoadedBiLM) -> list[str]:

@@ -50,7 +50,7 @@ def test_scores_are_the_sums_of_the_surprisals(model, scores):
 
 
 def test_a_pair_turned_round_has_the_other_outcome(scores):
-    for reading in minimal.READINGS:
+    for reading in minimal.SCORINGS:
         first, _, turned = scores.outcomes(reading)
         assert first == 1 - turned
     by_kind = figures_by(scores, PAIRS, "kind")

@@ -61,10 +61,11 @@ def test_items_are_held_out_whole_if_there_are_enough():
     assert groups_of(sentence, None)[0] is sentence
 
 
-def test_a_measure_that_does_not_vary_is_refused():
+@pytest.mark.parametrize("value", [0.0, 0.1, 300.0, 312.7])
+def test_a_measure_that_does_not_vary_is_refused(value):
     columns = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(InputError, match="does not vary"):
-        gain(np.full(200, 300.0), columns[:, :1], columns[:, 1:], np.arange(200))
+        gain(np.full(200, value), columns[:, :1], columns[:, 1:], np.arange(200))
 
 
 def table(model, tmp_path, *, whole):

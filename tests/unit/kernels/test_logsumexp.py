@@ -30,14 +30,14 @@ def test_equals_pytorch(kind, tolerance, num_columns, inner):
 
 
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "int8"])
-@pytest.mark.parametrize("with_others", [False, True])
-def test_a_known_score_takes_the_place_of_its_product(kind, with_others):
+@pytest.mark.parametrize("with_mean_and_rank", [False, True])
+def test_a_known_score_takes_the_place_of_its_product(kind, with_mean_and_rank):
     """So that a probability is never above 1, however its product is rounded."""
     x, weight, bias = matrices(300, 200, 32)
     columns = torch.arange(300, dtype=torch.int32) % 200
     targets = 100 + torch.randn(300, generator=torch.Generator().manual_seed(1))
     packed = PackedLogSumExp(kernels, weight, bias, kind)
-    found = packed.with_mean_and_rank if with_others else lambda *given: [packed(*given)]
+    found = packed.with_mean_and_rank if with_mean_and_rank else lambda *given: [packed(*given)]
     torch.testing.assert_close(found(x, targets, columns)[0], targets, rtol=1e-6, atol=0)
     others = (x @ weight.T + bias).scatter(1, columns[:, None].long(), -torch.inf).logsumexp(1)
     nothing = torch.full((300,), -1e4)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from elmokit.training.optimizers import (
-    MOST_ROWS,
+    MAX_MUON_DIM,
     OPTIMIZERS,
     UPDATES_TOGETHER,
     OptimizerConfig,
@@ -61,7 +61,10 @@ def test_muon_leaves_embeddings_and_output_layer_to_adamw():
 
 
 def test_muon_leaves_wide_matrices_to_adamw():
-    wide, long = torch.nn.Linear(MOST_ROWS + 1, MOST_ROWS + 1), torch.nn.Linear(MOST_ROWS + 1, 4)
+    wide, long = (
+        torch.nn.Linear(MAX_MUON_DIM + 1, MAX_MUON_DIM + 1),
+        torch.nn.Linear(MAX_MUON_DIM + 1, 4),
+    )
     groups = OptimizerConfig(name="muon").build(torch.nn.Sequential(wide, long)).param_groups
     (matrix,) = next(group for group in groups if group.get("is_muon"))["params"]
     assert matrix is long.weight

@@ -58,33 +58,42 @@ def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_p
     assert (report.vocabulary, report.softmax) == (16, True)
 
 
-@pytest.mark.parametrize("failing", [1, 2])
+@pytest.mark.parametrize("failing", range(1, 5))
 def test_files_of_two_exports_are_never_read_together(original, tmp_path, failing):
     """Whichever of the renames fails, or the process ends there."""
     convert(original, tmp_path / "model")
-    toy_model().save(tmp_path / "other")
-    out = tmp_path / "out"
-    convert(tmp_path / "model", out)
+    toy_model(**WITH_WORDS).save(tmp_path / "other")
+    out, names = tmp_path / "out", {"softmax": "softmax.hdf5"}
+    convert(tmp_path / "model", out, **names)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    seen = []
+    assert len(before) == 4
+    moved = []
 
-    def failing_with(rename):
+    def failing_with(replace):
         def wrapper(self, target):
-            seen.append({path.name: path.read_bytes() for path in out.iterdir() if path.is_file()})
-            if len(seen) == failing:
+            if self.parent.parent == out:
+                moved.append(target)
+            if len(moved) == failing:
                 raise OSError(5, "Input/output error", str(target))
-            return rename(self, target)
+            return replace(self, target)
 
         return wrapper
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("rename", "replace"):
-            patch.setattr(pathlib.Path, name, failing_with(getattr(pathlib.Path, name)))
+        patch.setattr(pathlib.Path, "replace", failing_with(pathlib.Path.replace))
         with pytest.raises(OSError, match="Input/output error"):
-            convert(tmp_path / "other", out, overwrite=True)
-    assert len(seen) == failing
-    for files in seen:
-        assert "options.json" not in files or files == before, "no set that can be read is mixed"
+            convert(tmp_path / "other", out, overwrite=True, **names)
+    files = {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    assert "options.json" not in files, "no set that can be read is mixed"
+    assert files.keys() <= before.keys()
+
+
+def test_an_export_that_cannot_be_written_leaves_the_files_of_before(original):
+    before = {path.name: path.read_bytes() for path in original.iterdir()}
+    files = [original / name for name in ("options.json", "weights.hdf5")]
+    with pytest.raises(IsADirectoryError):
+        write_bilm_tf(toy_model(raw=True), *files, vocab=original.parent)
+    assert {path.name: path.read_bytes() for path in original.iterdir()} == before
 
 
 @pytest.mark.parametrize(("dtype", "share"), [("float16", 0.7), ("int8", 0.9)])

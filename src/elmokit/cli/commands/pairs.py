@@ -90,9 +90,7 @@ def pairs(
         for name, part in scores.items()
     }
     comparisons = {
-        name: [
-            minimal.compare(scores[model], scores[name], reading) for reading in minimal.READINGS
-        ]
+        name: [minimal.compare(scores[model], scores[name], way) for way in minimal.SCORINGS]
         for name in compare or ()
     }
     lines = []
@@ -120,7 +118,7 @@ def pairs(
 
 def _is_suite(path: Path, good: str) -> bool:
     """Tell whether a file is a suite; a ``.json`` file may also have pairs, one a line."""
-    if path.suffix != ".json" or not path.is_file():
+    if path.suffix.lower() != ".json" or not path.is_file():
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
         return good not in next(filter(str.strip, file), "")

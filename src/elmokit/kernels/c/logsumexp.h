@@ -59,7 +59,7 @@ static inline int is_any_above(vf x, float bound) {
 }
 
 INLINE void add_scores(logsumexp_part *part, int64_t row, int64_t panel, const float *scores,
-                       int with_others) {
+                       int with_mean_and_rank) {
     logsumexp_call *call = part->call;
     row += part->first_row;
     vf x[NV], sum = load(call->sums + row * VL), moment = {0};
@@ -72,14 +72,14 @@ INLINE void add_scores(logsumexp_part *part, int64_t row, int64_t panel, const f
         known[own] = call->targets[row];
         for (int v = 0; v < NV; v++) x[v] = load(known + v * VL);
     }
-    if (with_others) moment = load(call->moments + row * VL);
+    if (with_mean_and_rank) moment = load(call->moments + row * VL);
     vf top = larger(larger(x[0], x[1]), larger(x[2], x[3]));
     float shift = call->shifts[row];
     if (is_any_above(top, shift + SHIFT_BOUND)) {
         float largest = top[0];
         for (int v = 1; v < VL; v++) largest = top[v] > largest ? top[v] : largest;
         float factor = exp2f(shift - largest), *total = call->totals + row * VL;
-        if (with_others && shift > -INFINITY) {
+        if (with_mean_and_rank && shift > -INFINITY) {
             float *moment_total = call->moment_totals + row * VL;
             moment = (moment + sum * (shift - largest)) * factor;
             store(moment_total, (load(moment_total) + load(total) * (shift - largest)) * factor);
@@ -91,10 +91,10 @@ INLINE void add_scores(logsumexp_part *part, int64_t row, int64_t panel, const f
     for (int v = 0; v < NV; v++) {
         vf over = larger(all(-126.0f), x[v] - shift), power = exp2_of(over);
         sum += power;
-        if (with_others) moment += power * over;
+        if (with_mean_and_rank) moment += power * over;
     }
     store(call->sums + row * VL, sum);
-    if (!with_others) return;
+    if (!with_mean_and_rank) return;
     store(call->moments + row * VL, moment);
     vf target = all(call->targets[row]);
     vi above = *(const vi_any *)(call->above + row * VL);
@@ -103,8 +103,8 @@ INLINE void add_scores(logsumexp_part *part, int64_t row, int64_t panel, const f
 }
 
 static void finish_scores(void *argument, int64_t row, int rows, int64_t panel, float *sums) {
-    int with_others = ((logsumexp_part *)argument)->call->moments != NULL;
-    if (with_others) EACH_ROW add_scores(argument, row, panel, sums, 1);
+    int with_mean_and_rank = ((logsumexp_part *)argument)->call->moments != NULL;
+    if (with_mean_and_rank) EACH_ROW add_scores(argument, row, panel, sums, 1);
     else EACH_ROW add_scores(argument, row, panel, sums, 0);
 }
 

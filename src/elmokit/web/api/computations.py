@@ -8,7 +8,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.sentences_and_spans import Pooling
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.json_files import jsonable
 from elmokit.inference.contexts import NUM_BOUNDARIES
 from elmokit.inference.layers_and_states import check_one_layer
@@ -74,7 +74,10 @@ class Embedding:
             iter(self._embedder.embed([w for w, pool in items if pool == p], layers=layers, **how))
             for p, layers in ((True, self.pool.layers), (False, self.word_layers))
         )
-        return [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
+        found = [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
+        if not all(np.isfinite(vectors).all() for vectors in found):
+            raise FormatError("The vectors contain NaN or infinity: the model is damaged.")
+        return found
 
 
 class Tokens:

@@ -1,4 +1,4 @@
-"""Bodies of requests in the dialects of OpenAI and TEI, and the counters of /metrics."""
+"""Bodies of requests in the dialects of OpenAI and TEI."""
 
 from typing import Annotated, Literal, TypeVar
 

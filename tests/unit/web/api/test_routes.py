@@ -139,10 +139,14 @@ class TestTogether:
         assert "a computation failed" in caplog.text
         assert "a secret 1" not in caplog.text
 
-    def test_vectors_that_are_no_numbers_are_no_answer(self, embedder):
+    def test_vectors_that_are_no_numbers_are_no_answer(self, embedder, monkeypatch):
+        def broken(texts, **_):
+            return [np.full((len(words), embedder.dim), np.nan, np.float32) for words in texts]
+
+        monkeypatch.setattr(embedder, "embed", broken)
         with served(embedder) as server:
-            server.service._embedding.compute = lambda items: [np.full(4, np.nan)] * len(items)
-            for path, field in (("/embed", "inputs"), ("/v1/embeddings", "input")):
+            for path in ("/embed", "/embed_all", "/v1/embeddings"):
+                field = "input" if path.startswith("/v1") else "inputs"
                 assert server.post(path, {field: "I sat", "model": "toy"})[0] == 500
 
     def test_totals_keep_their_digits(self):
