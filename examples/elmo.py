@@ -235,14 +235,16 @@ def sampled_loss(
 
 
 def initialize(model: BiLM, seed: int = 0) -> None:
-    """Draw weights as the original does."""
+    """Draw weights as the original does, but for the biases of the softmax."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(weight: Tensor, bound: float) -> None:
         nn.init.uniform_(weight, -bound, bound, generator=generator)
 
     for name, weight in model.named_parameters():
-        if weight.dim() == 1:
+        if name == "softmax.bias":  # words are sorted by frequency: Zipf's law
+            weight.data = -torch.arange(1.0, len(weight) + 1).log()
+        elif weight.dim() == 1:
             # a highway's gate is nearly shut at first, so that it copies its input
             nn.init.constant_(weight, -2.0 if "carry" in name else 0.0)
         elif "char_embedding" in name or "convolutions" in name:
