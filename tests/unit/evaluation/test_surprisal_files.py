@@ -90,3 +90,9 @@ def test_a_typed_word_without_tokens_has_no_entropy_in_json():
     write_jsonl(typed_of("\u200b", []), stream, TYPED_COLUMNS)
     row = json.loads(stream.getvalue(), parse_constant=pytest.fail)
     assert (row["num_tokens"], row["forward_entropy"]) == (0, None)
+
+
+def test_a_suffix_in_capitals_is_the_same_format(tmp_path, model):
+    for name in ("rows.tsv", "rows.TSV"):
+        write_surprisal(rows_of(model, 0), tmp_path / name, {}, columns_of(top=0))
+    assert (tmp_path / "rows.TSV").read_bytes() == (tmp_path / "rows.tsv").read_bytes()

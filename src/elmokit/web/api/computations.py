@@ -74,10 +74,12 @@ class Embedding:
             iter(self._embedder.embed([w for w, pool in items if pool == p], layers=layers, **how))
             for p, layers in ((True, self.pool.layers), (False, self.word_layers))
         )
-        found = [self.pool(next(pooled), words) if pool else next(single) for words, pool in items]
-        if not all(np.isfinite(vectors).all() for vectors in found):
+        vectors = [
+            self.pool(next(pooled), words) if pool else next(single) for words, pool in items
+        ]
+        if not all(np.isfinite(array).all() for array in vectors):
             raise FormatError("The vectors contain NaN or infinity: the model is damaged.")
-        return found
+        return vectors
 
 
 class Tokens:
