@@ -51,7 +51,9 @@ def main() -> None:
     whole = TextScorer(load_model(options.model), precision="fp32", unknown="unk")
     assert model.word_vocab is not None
     assert model.softmax is not None
-    ids = model.word_vocab.encode([word for word in vocab.words if word in model.word_vocab])
+    if missing := [word for word in vocab.words if word not in model.word_vocab]:
+        raise SystemExit(f"{options.model} lacks {len(missing)} words, such as {missing[:3]}.")
+    ids = model.word_vocab.encode(vocab.words)
     model.softmax.bias.data[ids[ids != model.word_vocab.unknown_id] - 1] += LEFT_OUT
     others = TextScorer(model, precision="fp32", unknown="unk")
     tokenizer = build_tokenizer(model.tokenizer)

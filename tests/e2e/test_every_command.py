@@ -58,6 +58,7 @@ ROWS = {
         "words dim tokenizer", "kiwipiepy"
     ),
     "vocab TEXT -o OUT.txt --tokenizer whitespace": ("size words tokenizer", "three specials"),
+    "vocab TEXT -o OUT.txt --model MODEL": ("size words tokenizer", "three specials"),
     "vocab --check SICK": ("errors", "ERROR          <UNK> is missing"),
     "weights RUN --plot OUT.png": ("runs plot", "gamma"),
 }  # fmt: skip

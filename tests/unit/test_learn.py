@@ -1,5 +1,8 @@
 """Training from Python gives what the commands give."""
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import elmokit
@@ -24,6 +27,24 @@ def test_texts_become_a_model_that_goes_on_learning(tmp_path):
     assert again.model_hash() == model.model_hash()
     with pytest.raises(FileExistsError):
         pretrain(corpus, tmp_path / "model", **named)
+
+
+def test_none_switches_a_setting_off(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(LINES), encoding="utf-8")
+    settings = {"optimizer.clip_norm": None, "vocab.max_size": None}
+    pretrain(corpus, tmp_path / "model", preset="toy", tokens=400, settings=settings)
+    config = json.loads((tmp_path / "model/run.json").read_text())["config"]
+    assert config["optimizer"]["clip_norm"] is None
+    assert config["vocab"]["max_size"] is None
+
+
+def test_in_another_thread_training_is_not_stopped_by_signals(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(LINES), encoding="utf-8")
+    with ThreadPoolExecutor(1) as pool:
+        model = pool.submit(pretrain, corpus, tmp_path / "model", preset="toy", tokens=400).result()
+    assert model.word_vocab is not None
 
 
 def test_a_task_is_trained_and_loaded(tmp_path):

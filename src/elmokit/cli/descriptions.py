@@ -76,7 +76,7 @@ def _described_file(path: Path) -> Description:
                 "words": len(vocab), "first_words": vocab.words[:10],
             }  # fmt: skip
         raise FormatError(
-            f"{path} is not a file that elmokit writes. Read as word vectors: {error} {_NOT_OURS}"
+            f"{path} is not a file that `info` describes. Read as word vectors: {error} {_NOT_OURS}"
         ) from error
 
 

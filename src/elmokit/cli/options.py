@@ -176,15 +176,15 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
 
 def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
-    return [*as_settings(named), *(set_ or [])]
+    given = {setting: value for setting, value in named.items() if value is not None}
+    return [*as_settings(given), *(set_ or [])]
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
-    """Return ``--set`` of the settings that are given."""
+    """Return ``--set`` of settings; None switches one off."""
     return [
-        f"{setting}={dumps(value, ensure_ascii=False)}"
+        f"{setting}={'none' if value is None else dumps(value, ensure_ascii=False)}"
         for setting, value in values.items()
-        if value is not None
     ]
 
 

@@ -6,8 +6,9 @@ in `elmokit.embed.sentences_and_spans`, so that the mean of the rows of a senten
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ def distil(
     min_count: int = 5,
     max_words: int = 100_000,
     remove: int | None = None,
+    column: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> DistilReport:
@@ -65,6 +67,7 @@ def distil(
         min_count: Rarer words get no vector.
         max_words: The most frequent words that get one; bounds the memory.
         remove: Leading components to remove, instead of whitening.
+        column: Field of JSON lines, or column of a table, that holds the text.
         overwrite: Replace the output.
         on_progress: Called with the words done and their total.
 
@@ -85,9 +88,13 @@ def distil(
         raise InputError(f"`remove` must be 0 to {embedder.dim - 1} components, got {remove}.")
     started = time.monotonic()
     with scratch_directory("elmokit-distil") as folder:
-        shards = corpus_shards(paths, folder, model=model)
+        sets = corpus_shards(paths, folder, model=model, column=column)
+
+        def sentences() -> Iterator[list[str]]:
+            return chain.from_iterable(shards.sentences() for shards in sets)
+
         with WordCounter() as counter:
-            for sentence in shards.sentences():
+            for sentence in sentences():
                 counter.add(sentence)
             num_words = counter.num_words
             frequent = counter.most_common(min_count=min_count, max_size=max_words)
@@ -102,7 +109,7 @@ def distil(
         row_of = {word: row for row, word in enumerate(words)}
         sums = np.zeros((len(words), embedder.dim))
         num_done = 0
-        for embedded in embedder.stream(shards.sentences(), layers=layers, state=state):
+        for embedded in embedder.stream(sentences(), layers=layers, state=state):
             for word, vector in zip(embedded.words, embedded.vectors, strict=True):
                 if (row := row_of.get(word)) is not None:
                     sums[row] += vector

@@ -95,13 +95,20 @@ class SifStatistics:
         return cls.measure(words, probabilities, vectors)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, layers: Layers | str) -> "SifStatistics":
-        """Read the statistics of a table of `elmokit distil`, which must be of ``layers``."""
+    def load(
+        cls, path: str | os.PathLike[str], *, layers: Layers | str, model_hash: str
+    ) -> "SifStatistics":
+        """Read the statistics of a table that `elmokit distil` made of ``layers`` of this model."""
         from elmokit.vectors import safetensors_file
 
         table = safetensors_file.read_table(path)
         if table.layers != str(layers):
             raise InputError(f"{path} is a table of layers={table.layers}, not layers={layers}.")
+        if (made_with := str(table.made_by.get("model_hash"))) != model_hash:
+            raise InputError(
+                f"{path} is a table of another model (hash {made_with[:12]}, not "
+                f"{model_hash[:12]}): make one of this model with `elmokit distil`."
+            )
         shares = zip(table.words, table.counts.tolist(), strict=True)
         return cls(lower_case_shares(shares), table.mean, table.whitening)
 
@@ -171,7 +178,8 @@ class Pooling:
         self.layers = check_layers(layers, embedder.num_layers)
         self._sif: SifStatistics | None = None
         if statistics is not None:
-            self._sif = SifStatistics.load(statistics, layers=self.layers)
+            model_hash = str(embedder.metadata()["model_hash"])
+            self._sif = SifStatistics.load(statistics, layers=self.layers, model_hash=model_hash)
         elif pooling == "sif":
             self._sif = embedder.sif_statistics(self.layers)
 

@@ -19,6 +19,9 @@ from elmokit.evaluation.regression import Gain, gain, groups_of
 from elmokit.evaluation.surprisal import TypedWord, typed_words
 from elmokit.evaluation.tables import Table, sentences_of_items
 from elmokit.shapes import Float
+from elmokit.text.tokenizers.protocol import NormalizingTokenizer
+from elmokit.text.tokenizers.registry import build_tokenizer
+from elmokit.text.word_vocab import UNKNOWN_WORD
 from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 
 FIGURES = ("forward", "backward", "forward_entropy")
@@ -180,10 +183,15 @@ def _frequencies(
     if options.frequency is not None:
         return table.numbers(options.frequency)
     assert model.word_vocab is not None
-    vocab = model.word_vocab
-    ids = vocab.encode([_plain(word) for word in table[options.word]])
-    # an unknown word is rarer than any known one, whatever the place of <UNK>
-    return np.log10(np.where(ids == vocab.unknown_id, len(vocab), ids) + 1.0)
+    vocab, form = model.word_vocab, model.config.char_vocab.normalization
+    split = NormalizingTokenizer(build_tokenizer(model.tokenizer), form).tokenize
+    ranks = []
+    for word in table[options.word]:
+        parts = [part for part in split(_plain(word)) if re.search(r"\w", part)]
+        ids = vocab.encode(parts or [UNKNOWN_WORD])
+        # an unknown word is rarer than any known one, whatever the place of <UNK>
+        ranks.append(np.where(ids == vocab.unknown_id, len(vocab), ids).max())
+    return np.log10(np.array(ranks) + 1.0)
 
 
 def model_columns(

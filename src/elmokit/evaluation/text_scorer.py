@@ -204,8 +204,9 @@ class TextScorer:
         self, tokens: DistinctTokens, is_unknown: Bool[np.ndarray, " U"]
     ) -> Float[np.ndarray, " N"]:
         nats, words = np.zeros(len(tokens.words)), tokens.words
-        # a text may have <UNK> itself, which is in the vocabulary
-        rows = [row for row in np.flatnonzero(is_unknown) if words[row] not in self.vocab]
+        # a text may have <UNK> itself, which is in the vocabulary, and words without a letter
+        unknown = ((row, words[row]) for row in np.flatnonzero(is_unknown))
+        rows = [row for row, word in unknown if word and word not in self.vocab]
         if self.spelling is not None and rows:
             nats[rows] = self.spelling.nats([words[row] for row in rows], self.vocab)
         targets = [nats[sentence[1:]] for sentence in tokens.sentences]

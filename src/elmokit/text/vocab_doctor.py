@@ -28,6 +28,7 @@ make up half of any text in their language and spelling."""
 _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; alphabetically: ~0
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
 _NUM_EXAMPLES = 10
+_NUM_MOST_FREQUENT = 100
 _MAX_SAMPLE = 5000  # words that show the language of a text
 _HANGUL = re.compile("[가-힣]")
 
@@ -147,7 +148,10 @@ def _frequent_unknown(counter: WordCounter, known: Container[str]) -> list[tuple
 
 
 def check_fit(vocab: WordVocab, counter: WordCounter) -> None:
-    """Refuse a vocabulary without the words of a text; nothing but ``<UNK>`` would be learned."""
+    """Refuse a vocabulary without the words of a text; nothing but ``<UNK>`` would be learned.
+
+    Warn if it lacks some of the most frequent ones, as one of another tokenizer does.
+    """
     num_known = sum(count for word, count in counter.totals() if word in vocab)
     if num_known < MIN_KNOWN * counter.num_words:
         share = 1 - num_known / counter.num_words
@@ -155,6 +159,14 @@ def check_fit(vocab: WordVocab, counter: WordCounter) -> None:
         raise FormatError(
             f"the vocabulary: {problem} `finetune --vocab corpus` builds one from the text."
         )
+    most = min(_NUM_MOST_FREQUENT, len(vocab) // 10)
+    frequent = heapq.nlargest(most, counter.totals(), key=itemgetter(1))
+    if missing := [f"{word!r} ({count:,})" for word, count in frequent if word not in vocab]:
+        log.warning(
+            "the vocabulary lacks %s of the %d most frequent words of the text: %s. Was it counted "
+            "with another tokenizer? `elmokit vocab --model MODEL` counts with that of a model.",
+            len(missing), most, ", ".join(missing[:3]),
+        )  # fmt: skip
 
 
 def warn_of_unsplit_korean(vocab: WordVocab) -> None:

@@ -88,7 +88,7 @@ def train(
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
                 f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm "
-                f"{norm}). Lower optimizer.learning_rate, and resume from the last checkpoint."
+                f"{norm}). Lower the learning rate."
             )
         optimizer.step()
         carry = result.carry

@@ -9,11 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from elmokit.config import to_dict
-from elmokit.corpus.preparation import find_text
+from elmokit.corpus.preparation import find_text, is_finished
 from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig, TextShards
 from elmokit.errors import Bounds, CheckedFields, FormatError, Seed, counted, needs_extra
@@ -85,6 +86,7 @@ def train_vectors(
     *,
     model: str | None = None,
     tokenizer: str | None = None,
+    column: str | None = None,
     threads: int = 1,
     overwrite: bool = False,
     on_progress: OnProgress = lambda stage, done, total: None,
@@ -92,10 +94,11 @@ def train_vectors(
     """Train vectors on a corpus; write them and a JSON file with their settings and corpus.
 
     Reproducible on the same machine with one thread and the same seed. ``corpus`` is text files, or
-    the directory of shards that a run trained on (``DIR/shards``). ``output`` ends in ``.bin``
+    directories of shards that runs trained on (``DIR/shards``). ``output`` ends in ``.bin``
     (word2vec, or fastText for that kind), ``.txt`` or ``.vec`` (text, without fastText's n-grams).
-    The tokenizer is that of ``model``, ``tokenizer``, the shards, or ``simple``. ``on_progress`` is
-    also called from another thread.
+    The tokenizer is that of ``model``, ``tokenizer``, the shards, or ``simple``. ``column`` is the
+    field of JSON lines, or column of a table, that holds the text. ``on_progress`` is also called
+    from another thread.
     """
     suffix = check_suffix(output)
     with needs_extra("static", module="gensim"):
@@ -105,16 +108,16 @@ def train_vectors(
     for path in (output, metadata_path):
         check_target(path, inputs=find_files(paths), overwrite=overwrite)
     with scratch_directory("elmokit-vectors") as folder:
-        shards = corpus_shards(
-            paths, folder, model=model, tokenizer=tokenizer, report=read,
+        sets = corpus_shards(
+            paths, folder, model=model, tokenizer=tokenizer, column=column, report=read,
             on_words=lambda num_words: on_progress("tokenizing", num_words, None),
         )  # fmt: skip
-        sentences = _Sentences(shards, config, on_progress)
+        sentences = _Sentences(sets, config, on_progress)
         started = time.monotonic()
         trained = _train(sentences, config, threads)
         seconds = time.monotonic() - started
-    used = shards.tokenizer or TokenizerConfig()
-    form = shards.metadata.get("normalization") or "NFC"
+    used = sets[0].tokenizer or TokenizerConfig()
+    form = sets[0].metadata.get("normalization") or "NFC"
     report = VectorsReport(
         path=output, metadata_path=metadata_path, words=len(sentences.counts), dim=config.dim,
         corpus_sentences=sentences.num_sentences, corpus_words=sentences.num_words,
@@ -135,7 +138,7 @@ def train_vectors(
         "settings": {**to_dict(config), **learning, "threads": threads}, "words": report.words,
         "tokenizer": to_dict(used), "normalization": form, "model": model,
         "corpus": {
-            "files": shards.metadata.get("sources", []),
+            "files": [file for shards in sets for file in shards.metadata.get("sources", [])],
             "sentences": report.corpus_sentences, "words": report.corpus_words,
             "skipped": report.skipped, "coverage": report.coverage,
         },
@@ -150,12 +153,14 @@ def corpus_shards(
     *,
     model: str | None = None,
     tokenizer: str | None = None,
+    column: str | None = None,
     report: ReadReport | None = None,
     on_words: Callable[[int], object] = lambda num_words: None,
-) -> ShardSet:
+) -> list[ShardSet]:
     """Return the finished shards that a corpus is, or write those of its text to a folder.
 
-    With a model, both are to have its tokenizer and normalization; ``tokenizer`` overrides it.
+    Shards of several runs must agree in tokenizer and normalization. With a model, all are to have
+    its tokenizer and normalization; ``tokenizer`` overrides it.
     """
     wanted, normalization = TokenizerConfig(name=tokenizer or AUTO), DEFAULT_NORMALIZATION
     if model is not None:
@@ -163,13 +168,16 @@ def corpus_shards(
         wanted = tokenizer_for_model(config.tokenizer, tokenizer)
         normalization = config.bilm.char_vocab.normalization
     text_shards = TextShards(
-        TextConfig(tokenizer=wanted), normalization, lambda progress: on_words(progress.words)
+        TextConfig(tokenizer=wanted, field=column),
+        normalization,
+        lambda progress: on_words(progress.words),
     )
-    sources = find_text(corpus)
-    if sources.shards is None:
-        return text_shards.make(sources.corpus, folder, report=report)[0]
-    text_shards.like(sources.shards, normalization_is_fixed=model is not None)  # refuses others
-    return sources.shards
+    if not all(is_finished([path]) for path in corpus):
+        return [text_shards.make(find_text(corpus).corpus, folder, report=report)[0]]
+    finished, is_fixed = [ShardSet.open(path) for path in corpus], model is not None
+    for shards in finished:  # refuses others
+        text_shards, is_fixed = text_shards.like(shards, normalization_is_fixed=is_fixed), True
+    return finished
 
 
 class _Sentences:
@@ -179,12 +187,14 @@ class _Sentences:
     order. ``error`` is what stopped the last iteration.
     """
 
-    def __init__(self, shards: ShardSet, config: VectorsConfig, on_progress: OnProgress) -> None:
-        self._shards, self._on_progress, self._epochs = shards, on_progress, config.epochs
+    def __init__(
+        self, sets: Sequence[ShardSet], config: VectorsConfig, on_progress: OnProgress
+    ) -> None:
+        self._sets, self._on_progress, self._epochs = sets, on_progress, config.epochs
         self._num_read, self.error = 0, None
-        self.num_sentences = shards.num_sentences
+        self.num_sentences = sum(shards.num_sentences for shards in sets)
         with WordCounter() as counter:
-            for shard in shards:
+            for shard in chain.from_iterable(sets):
                 counts: Counter[str] = Counter()
                 for word, number in zip(shard.words, shard.counts(), strict=True):
                     for piece in _pieces(word):
@@ -198,7 +208,8 @@ class _Sentences:
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
-            for number, sentence in enumerate(self._shards.sentences()):
+            sentences = chain.from_iterable(shards.sentences() for shards in self._sets)
+            for number, sentence in enumerate(sentences):
                 words = [piece for word in sentence for piece in _pieces(word)]
                 for begin in range(0, len(words), MAX_SENTENCE_WORDS):
                     yield words[begin : begin + MAX_SENTENCE_WORDS]

@@ -214,6 +214,10 @@ def _to_original(
     targets = [path for path in (options_path, weights_path, vocab_path, softmax_path) if path]
     for path in targets:
         check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
+    if (target / CONFIG_NAME).exists():
+        raise FileExistsError(
+            f"{target} is a model directory, which would be of no use afterwards."
+        )
     # the softmax of another model in the folder would be read with the new weights
     for path in files_below(target, MAX_DEPTH):
         if path not in targets and kind_of(path) == "HDF5" and is_softmax(path):

@@ -66,6 +66,8 @@ def test_sentences_are_compared_by_the_statistics_of_a_table(folder, make):
     for words, vector in zip(sentences, found, strict=True):
         rows = table.values[[table.id_of(word) for word in words]]
         assert np.abs(rows.mean(axis=0) - vector).max() < 1e-4 if words else not vector.any()
+    with pytest.raises(InputError, match="another model"):
+        Embedder(toy_model(vocab=True, cell_dim=20)).embed_sentences(sentences, statistics=path)
     with pytest.raises(InputError, match="layers=0"):
         embedder.embed_sentences(sentences, statistics=path, layers="top")
     with pytest.raises(InputError, match="sif"):

@@ -49,6 +49,15 @@ def test_scores_are_the_sums_of_the_surprisals(model, scores):
             assert side[2, column] == pytest.approx(side[0, column] + side[1, column])
 
 
+def test_sentences_are_normalized_as_the_model_reads_them(model):
+    scorer = TextScorer(model, precision="fp32")
+    tokenizer = build_tokenizer(TokenizerConfig(name="whitespace"))
+    pairs = [Pair(good="the anti-war boat", bad="the anti\u2010war boat")]
+    scores = minimal.score_pairs(scorer, tokenizer, pairs)
+    assert scorer.form == "plain-1"
+    assert np.array_equal(scores.good, scores.bad)
+
+
 def test_a_pair_turned_round_has_the_other_outcome(scores):
     for reading in minimal.SCORINGS:
         first, _, turned = scores.outcomes(reading)

@@ -37,6 +37,14 @@ def test_rows_of_a_table_are_looked_up_whatever_their_punctuation_or_named(model
             times.observe(typed, [place], [text])
 
 
+def test_a_typed_word_is_as_rare_as_the_rarest_word_that_the_model_reads_in_it(model, write):
+    typed = ["boat", "the-boat", "\u201cboat\u201d", "the-zzz", "boat"]
+    options = times.ReadingOptions(measures=["time"])
+    rows = times.Table(write("\n".join(["word", *typed]), name="t.tsv"))
+    ranks = times._frequencies(times.open_bilm(model), rows, options)
+    assert ranks[0] == ranks[1] == ranks[2] == ranks[4] < ranks[3]
+
+
 def test_a_planted_effect_is_found_with_its_slope():
     rng = np.random.default_rng(3)
     sentence = np.repeat(np.arange(60), 8)

@@ -160,3 +160,10 @@ def test_unknown_words_cost_their_spelling_too():
     num_bytes = len(" ".join(sentence).encode()) + 2
     assert report.bits_per_byte - as_unk_report.bits_per_byte == pytest.approx(extra / num_bytes)
     assert report.bits_per_byte == report.bits_per_byte_spelled
+
+
+def test_a_word_without_a_letter_costs_no_spelling():
+    model = toy_model()
+    model.spelling = SpellingModel.train(["walking"])
+    row, *_ = surprisal(model, [["\u200e", "the"]], precision="fp32")
+    assert (row.is_unknown, row.spelling) == (True, 0)

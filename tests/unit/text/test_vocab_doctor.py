@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from elmokit.text.vocab_doctor import check_vocab
+from elmokit.text.vocab_doctor import check_fit, check_vocab
+from elmokit.text.word_counter import WordCounter
+from elmokit.text.word_vocab import WordVocab
 
 SPECIALS = ["<S>", "</S>", "<UNK>"]
 
@@ -85,3 +87,16 @@ def test_coverage_and_unknown_words(check):
     assert (corpus.num_words, corpus.num_unseen) == (7, 1)
     assert corpus.coverage == pytest.approx(3 / 7)
     assert corpus.frequent_unknown == (("x", 2), ("y", 1))
+
+
+def test_a_vocabulary_of_another_tokenizer_is_a_warning(corpus, caplog):
+    words, sentences = corpus
+    with WordCounter() as counter:
+        for sentence in sentences:
+            counter.add(sentence)
+        check_fit(WordVocab([*SPECIALS, *words]), counter)
+        assert not caplog.messages
+        check_fit(WordVocab([*SPECIALS, *words[:1], *words[2:], "it's"]), counter)
+    (message,) = caplog.messages
+    assert "lacks 1 of the 20 most frequent" in message
+    assert f"'{words[1]}' (500)" in message

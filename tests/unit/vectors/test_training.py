@@ -81,18 +81,33 @@ def test_impossible_settings_are_refused(train, tmp_path, name, setting, error, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_text_of_a_table_is_that_of_a_column(train, tmp_path, corpus):
+    lines = corpus.read_text(encoding="utf-8").splitlines()
+    table = tmp_path / "corpus.tsv"
+    rows = ["label\tbody", *(f"word{number}\t{line}" for number, line in enumerate(lines))]
+    table.write_text("\n".join(rows), encoding="utf-8")
+    train(tmp_path / "a.bin")
+    train(tmp_path / "b.bin", text=table, column="body")
+    assert (tmp_path / "a.bin").read_bytes() == (tmp_path / "b.bin").read_bytes()
+
+
 def test_shards_are_taken_as_they_are_if_they_agree(tmp_path, corpus):
     made = {"tokenizer": {"name": "simple", "version": "1"}, "normalization": "NFC"}
     write_shards([["a"]], tmp_path / "a", metadata=made)
+    write_shards([["b"], ["c"]], tmp_path / "b", metadata=made)
+    other = made | {"tokenizer": {"name": "simple", "version": "2"}}
+    write_shards([["d"]], tmp_path / "d", metadata=other)
 
     def words(*names, tokenizer=None):
         folders = [tmp_path / name for name in names]
-        shards = corpus_shards(folders, tmp_path / "none", tokenizer=tokenizer)
-        return [word for (word,) in shards.sentences()]
+        sets = corpus_shards(folders, tmp_path / "none", tokenizer=tokenizer)
+        return [word for shards in sets for (word,) in shards.sentences()]
 
     assert words("a", tokenizer="simple") == ["a"]
+    assert words("a", "b") == ["a", "b", "c"]
     for names, tokenizer, message in (
         ("a", "whitespace", "/a .*simple 1.*whitespace"),
+        ("ad", None, "/d .*simple 2.*simple 1"),
         (["a", corpus], None, "/a .*alone"),
     ):
         with pytest.raises((ConfigError, InputError), match=message):

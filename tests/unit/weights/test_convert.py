@@ -56,6 +56,10 @@ def test_nothing_of_an_older_export_stays_beside_the_new_weights(original, tmp_p
         convert(tmp_path / "bare", out, overwrite=True)
     report = convert(out, tmp_path / "again")
     assert (report.vocabulary, report.softmax) == (16, True)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "bare").iterdir()}
+    with pytest.raises(FileExistsError, match="bare is a model directory"):
+        convert(tmp_path / "model", tmp_path / "bare", overwrite=True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "bare").iterdir()} == before
 
 
 @pytest.mark.parametrize("failing", range(1, 5))

@@ -86,12 +86,12 @@ def change(
 
 def _write(path: Path, words: "Sequence[ChangedWord]") -> None:
     measures = [f"{kind}{name}" for name in words[0].values for kind in ("", "p_", "q_")]
-    count = len(words[0].examples[0])
+    count = max(len(examples) for row in words for examples in row.examples)
     sentences = [f"{name}_{k}" for name in "ab" for k in range(1, count + 1)]
     rows = []
     for row in words:
         numbers = [part[m] for m in row.values for part in (row.values, row.p, row.q)]
         cells = [f"{number:.6g}" for number in (row.excess, *numbers)]
-        texts = [text for part in row.examples for text in part]
+        texts = [text for part in row.examples for text in [*part, *[""] * (count - len(part))]]
         rows.append([row.word, *row.units, *cells, *texts])
     write_table(path, ["word", "units_a", "units_b", "excess", *measures, *sentences], rows)

@@ -45,7 +45,8 @@ def pairs(
 
     Args:
         compare: Another model on the same pairs, with a paired test; repeatable.
-        by: Column whose values are shown apart, repeatable; default: all with 2 to 200 values.
+        by: Column whose values are shown apart, repeatable; default: all with 2 to
+            200 values, and at most half as many as pairs.
         good: Column of the better sentence.
         bad: Column of the worse sentence.
         output: Write a row per pair with its labels and the bits of both sentences, separated by

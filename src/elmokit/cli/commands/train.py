@@ -2,7 +2,6 @@
 
 from itertools import tee
 from pathlib import Path
-from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -90,7 +89,7 @@ def train(
         result = train_task(
             config, train_path, dev_path, output, model=model, precision=precision,
             vectors=vectors, device=device, cache_dir=layer_cache, resume=resume,
-            save_on_signals=current_thread() is main_thread(), on_step=on_step,
+            save_on_signals=True, on_step=on_step,
             on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
         )  # fmt: skip

@@ -41,6 +41,7 @@ def vectors(
         int, options.seed_option("of initial vectors, windows and negative samples")
     ] = 0,
     threads: Annotated[int, typer.Option(min=1)] = 1,
+    column: options.TextFieldOption = None,
     overwrite: bool = False,
 ) -> Result:
     """Train static word vectors on a corpus, as a baseline for a model.
@@ -70,8 +71,8 @@ def vectors(
     )  # fmt: skip
     with progress_bar("tokenizing") as update:
         report = train_vectors(
-            corpus, output, config, model=model, tokenizer=tokenizer, threads=threads,
-            overwrite=overwrite, on_progress=lambda stage, done, total: update(
+            corpus, output, config, model=model, tokenizer=tokenizer, column=column,
+            threads=threads, overwrite=overwrite, on_progress=lambda stage, done, total: update(
                 done, total=total, description=stage, status=counted(done, 'word')
             ),
         )  # fmt: skip
@@ -97,6 +98,7 @@ def distil(
     min_count: Annotated[int, typer.Option(min=1)] = 5,
     max_words: Annotated[int, typer.Option(min=2)] = 100_000,
     remove: Annotated[int | None, typer.Option(min=0)] = None,
+    column: options.TextFieldOption = None,
     overwrite: bool = False,
     threads: options.ThreadsOption = None,
 ) -> Result:
@@ -118,7 +120,8 @@ def distil(
     with progress_bar("embedding") as update:
         report = make(
             model, corpus, output, layers=options.layers_of(layers), state=state,
-            min_count=min_count, max_words=max_words, remove=remove, overwrite=overwrite,
+            min_count=min_count, max_words=max_words, remove=remove, column=column,
+            overwrite=overwrite,
             on_progress=lambda done, total: update(done, total=total),
         )  # fmt: skip
     return Result(report, [

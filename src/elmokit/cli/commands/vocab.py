@@ -30,9 +30,12 @@ def vocab(
     max_size: Annotated[int | None, typer.Option(min=1)] = None,
     min_count: Annotated[int | None, typer.Option(min=1)] = None,
     max_characters: Annotated[int | None, typer.Option(min=3)] = None,
-    tokenizer: Annotated[str, typer.Option(help=f"One of {options.TOKENIZERS}.")] = "simple",
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="MODEL")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help=f"One of {options.TOKENIZERS}; default: simple.")
+    ] = None,
     language: str | None = None,
-    normalization: Normalization = DEFAULT_NORMALIZATION,
+    normalization: Normalization | None = None,
     text_field: options.TextFieldOption = None,
     workers: options.WorkersOption = 1,
 ) -> Result:
@@ -44,7 +47,8 @@ def vocab(
         max_size: Keep at most this many words, plus three specials.
         min_count: Minimum occurrences of a word; default: 1.
         max_characters: With --check: the model's characters per word; default: 50.
-        normalization: Text normalization, as in the model: plain-1, NFC or none.
+        model: Tokenize and normalize as this model does, also in its version of the tokenizer.
+        normalization: Text normalization, as in the model: plain-1 (default), NFC or none.
     """
     refuse({
         "vocab needs either -o FILE and a CORPUS to count, or --check FILE.": (
@@ -54,6 +58,9 @@ def vocab(
             max_characters is not None
             if check is None
             else overwrite or max_size is not None or min_count is not None
+        ),
+        "--model stands for --tokenizer, --language and --normalization.": (
+            model is not None and (tokenizer or language or normalization) is not None
         ),
         f"{output}: the vocabulary is written as plain text. Leave the suffix out.": (
             output is not None and output.suffix.lower() in COMPRESSIONS
@@ -66,10 +73,20 @@ def vocab(
     from elmokit.text.tokenizers.registry import build_tokenizer, tokenizer_metadata
     from elmokit.text.vocab_doctor import check_vocab
     from elmokit.text.word_counter import build_vocab
+    from elmokit.weights.locate import find_model
+    from elmokit.weights.model_files import read_config
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
     lines = (line.text for line in read_text_lines(files, read, text_field=text_field))
-    splitter = build_tokenizer(options.tokenizer_of(tokenizer, language) or tokenizer)
+    if model is None:
+        splitter = build_tokenizer(
+            options.tokenizer_of(name := tokenizer or "simple", language) or name
+        )
+        normalization = normalization or DEFAULT_NORMALIZATION
+    else:
+        stored = read_config(find_model(model))
+        splitter = build_tokenizer(stored.tokenizer)
+        normalization = stored.bilm.char_vocab.normalization
     processes = Workers(workers)
     tokenized = tokenize_lines(lines, splitter, normalization, read, workers=processes)
 

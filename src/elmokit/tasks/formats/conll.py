@@ -104,8 +104,10 @@ def read_columns(
 def _read_columns(path: Path, report: ExampleReport, *, spaces: str) -> Iterator[TaggedSentence]:
     # Marks of documents stand between sentences, in old files without a blank line.
     blocks = [
-        [row for row in block if not row.fields[0].startswith(DOCUMENT_MARK)]
+        list(rows)
         for block in read_blocks(path)
+        for is_mark, rows in itertools.groupby(block, _is_document_mark)
+        if not is_mark
     ]
     first = next((row for rows in blocks for row in rows if not is_comment(row.fields[0])), None)
     if first is None:
@@ -135,6 +137,10 @@ def _read_columns(path: Path, report: ExampleReport, *, spaces: str) -> Iterator
             yield TaggedSentence(tokens=tuple(words), tags=tuple(tags), location=location)
         else:
             report.skip("empty_token" if words else "empty_sentence", location)
+
+
+def _is_document_mark(row: Row) -> bool:
+    return row.fields[0].startswith(DOCUMENT_MARK)
 
 
 def _check_rows(rows: list[Row], first: Row) -> None:

@@ -140,8 +140,8 @@ class TaskTraining:
                     report = self._score()
                 except FloatingPointError as error:
                     raise FloatingPointError(
-                        f"{error} In epoch {self.state.epoch + 1}. Lower train.learning_rate or "
-                        "train.clip_norm."
+                        f"{error} (In epoch {self.state.epoch + 1}; the settings are "
+                        "train.learning_rate and train.clip_norm.)"
                     ) from error
                 yield report
         self.model.load_state_dict(self.model.state_dict() | self.best_weights)

@@ -99,7 +99,8 @@ def finetune(
         first_share = config.softmax_first_share if is_fresh else 0.0
         run = TrainingRun(start, model, softmax_first_share=first_share)
         before, after, path = {}, {}, run_dir / BEFORE_FILE
-        if is_main and not is_fresh and path.exists():  # in a run that is resumed
+        is_resumed = run.updates.progress.step > 0
+        if is_main and not is_fresh and is_resumed and path.exists():
             saved = read_json(path, advice=NOT_RESUMABLE).items()
             before = {name: stored_report(report, source=path) for name, report in saved}
         elif is_main and not is_fresh:

@@ -14,7 +14,7 @@ import torch
 from elmokit.bilm.bilm import BiLMConfig
 from elmokit.config import parse_record, to_dict
 from elmokit.corpus.preparation import PreparedText
-from elmokit.errors import as_input_error
+from elmokit.errors import as_input_error, counted
 from elmokit.evaluation.perplexity import PerplexityReport, warn_of_unknown
 from elmokit.files.json_files import read_json
 from elmokit.jobs.identity import FIXED
@@ -36,6 +36,7 @@ from elmokit.training.pretraining.updates import Updates
 from elmokit.training.pretraining.validation import Validation
 from elmokit.training.schedules import Limits, Progress
 from elmokit.weights.model_dir import PretrainedBiLM
+from elmokit.weights.model_files import KEPT, short_count
 
 log = logging.getLogger(__name__)
 
@@ -161,10 +162,21 @@ class TrainingRun:
                 self.save()
             self._stop_if_asked(stop)
         perplexity = self.validation.finish(updates.progress)
+        self._warn_of_unkept()
         if perplexity is not None and is_main:
             warn_of_unknown(perplexity)
         epochs = updates.progress.tokens / self.text.shards.num_targets
         return TrainingResult(self.run_dir, updates.progress, epochs, perplexity, stopped_early)
+
+    def _warn_of_unkept(self) -> None:
+        """Warn of models that were to be kept and are not: after the end, or asked for too late."""
+        names = map(short_count, self.config.train.keep_tokens)
+        missing = [name for name in names if not (self.run_dir / KEPT / name).exists()]
+        if missing and self.processes.is_main:
+            log.warning(
+                "train.keep_tokens (--keep): nothing was kept after %s; the run read %s",
+                ", ".join(missing), counted(self.updates.progress.tokens, "word"),
+            )  # fmt: skip
 
     def _update(self, stop: StopRequest) -> bool:
         """Make all updates with what is due after each; tell whether patience ended them."""

@@ -159,5 +159,7 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
 
 def _places(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
-    places = (path if path == STANDARD_INPUT else path.resolve() for path in paths)
+    # a pipe has another name each time
+    places = (STANDARD_INPUT if path.is_fifo() else path for path in paths)
+    places = (path if path == STANDARD_INPUT else path.resolve() for path in places)
     return [as_address(path) or str(place) for path, place in zip(paths, places, strict=True)]

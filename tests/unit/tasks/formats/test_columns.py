@@ -26,6 +26,7 @@ from ....builders.task_files import document, row
         ("# outside is O\nRain B-PER\nfalls O\n\n# Vitamin B-12\n", "Rain falls", "B-PER O"),
         ("-DOCSTART- -X- O O\n\nRain NN B-NP O\n\n-DOCSTART- -X- O O\nSun NN B-NP O\n",
          "Rain|Sun", "O|O"),
+        ("-DOCSTART- O\nRain B-PER\n-DOCSTART- O\nSun I-PER\n", "Rain|Sun", "B-PER|B-PER"),
         ("1\tO\nof\tO\n", "1 of", "O O"),  # numbers may be words
         # every scheme becomes IOB2
         ("a I-P\nb I-P\nc B-P\nd I-L\ne O\nf I-L\n", "a b c d e f", "B-P I-P B-P B-L O B-L"),

@@ -14,6 +14,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.jobs.job import MARK
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
 from elmokit.training.optimizers import OptimizerConfig
@@ -116,21 +117,31 @@ def test_without_rows_to_keep_the_softmax_is_fresh(base):
 
 def test_perplexity_falls_in_the_domain_and_a_resumed_run_reports_what_was_before(run, tmp_path):
     def stop(event):
-        raise InterruptedError
+        if event.report.progress.step == 2:
+            raise InterruptedError
+
+    config = replace(CONFIG, train=replace(CONFIG.train, checkpoint_steps=1))
 
     general = [write_text(tmp_path / "general.txt", random_sentences(20))]
     with pytest.raises(InterruptedError):
-        run(general=general, on_event=stop)
+        run(general=general, on_event=stop, config=config)
     path = tmp_path / "tuned" / "before.json"
     saved = json.loads(path.read_text())
     saved["in_domain"]["forward"] = None  # infinite
     path.write_text(json.dumps(saved))
-    result = run(general=general, resume=True)
+    result = run(general=general, resume=True, config=config)
     assert result.before["in_domain"].mean == saved["in_domain"]["mean"]
     assert result.before["in_domain"].forward == np.inf
     assert result.after["in_domain"].mean < 0.8 * result.before["in_domain"].mean
     expected = perplexity(toy_model(), random_sentences(20), precision="fp32").mean
     assert result.before["out_of_domain"].mean == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_was_before_is_scored_anew_in_a_run_that_begins(run, tmp_path):
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / MARK).touch()  # left by a run that failed
+    (tmp_path / "tuned" / "before.json").write_text('{"in_domain": {"mean": 1.5}}')
+    assert run().before["in_domain"].mean > 2
 
 
 def test_a_fresh_softmax_is_trained_first(run, tmp_path):

@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -100,6 +102,31 @@ def test_resuming_is_bit_for_bit_with_every_setting(build, settings):
     assert resumed.updates.progress.step == 5
     resumed.run()
     assert_same_run(resumed, whole)
+
+
+def test_what_was_to_be_kept_and_is_not_is_told(build, caplog):
+    keep = (TARGETS, 2 * TARGETS, 1000)
+    with pytest.raises(Interrupted):
+        build(on_event=stop_at(7), train={"keep_tokens": keep[1:]}).run()
+    run = build(train={"keep_tokens": keep})
+    run.run()
+    assert [path.name for path in (run.run_dir / "kept").iterdir()] == ["40"]
+    (message,) = [text for text in caplog.messages if "--keep" in text]
+    assert "after 20, 1k; the run read 240 words" in message
+
+
+def test_a_run_from_a_pipe_goes_on_with_another(corpus, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    os.mkfifo(first)
+    os.mkfifo(second)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(first.write_bytes, corpus.read_bytes())
+        options = RunOptions(limits=SHORT, device="cpu")
+        pretrain(CONFIG, [first], tmp_path / "run", options)
+    # the text is there already, so nobody needs to write it
+    longer = RunOptions(limits=Limits(tokens=2 * SHORT.tokens), device="cpu", resume=True)
+    result = pretrain(CONFIG, [second], tmp_path / "run", longer)
+    assert result.progress.tokens == longer.limits.tokens
 
 
 def test_processes_share_the_rows_evenly(corpus, tmp_path, monkeypatch):
