@@ -49,7 +49,8 @@ def pretrain(
         tokens: Words and sentence ends to read.
         valid: Held-out text; default: some sentences of the corpus.
         vocab: Vocabulary file; default: counted.
-        settings: As ``--set``: dotted names and values, which override the other arguments.
+        settings: As ``--set``: dotted names and values, which override the other arguments; None
+            switches a setting off.
         resume: Go on with an unfinished run.
         device: ``auto``, ``cpu`` or ``cuda``.
         workers: Processes that tokenize the text.
@@ -119,7 +120,7 @@ def train(
         vectors: File of static vectors.
         epochs: At most.
         seed: Of weights, order and dropout; default: 0.
-        settings: As ``--set``: dotted names and values.
+        settings: As ``--set``: dotted names and values; None switches a setting off.
         resume: Go on with an unfinished run.
         device: ``auto``, ``cpu`` or ``cuda``.
     """

@@ -39,7 +39,7 @@ def test_none_switches_a_setting_off(tmp_path):
     assert config["vocab"]["max_size"] is None
 
 
-def test_in_another_thread_training_is_not_stopped_by_signals(tmp_path):
+def test_training_runs_outside_the_main_thread(tmp_path):
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("\n".join(LINES), encoding="utf-8")
     with ThreadPoolExecutor(1) as pool:

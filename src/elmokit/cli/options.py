@@ -176,12 +176,12 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
 
 def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
-    given = {setting: value for setting, value in named.items() if value is not None}
-    return [*as_settings(given), *(set_ or [])]
+    settings = {name: value for name, value in named.items() if value is not None}
+    return [*as_settings(settings), *(set_ or [])]
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
-    """Return ``--set`` of settings; None switches one off."""
+    """Return settings as arguments of ``--set``; None becomes ``none``."""
     return [
         f"{setting}={'none' if value is None else dumps(value, ensure_ascii=False)}"
         for setting, value in values.items()

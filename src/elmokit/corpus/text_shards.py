@@ -102,7 +102,8 @@ class TextShards:
             if is_refused:
                 raise ConfigError(
                     f"The shards in {shards.shard_dir} were made with {was}, but {now} is asked "
-                    "for, or is the model's. Give the raw text, or leave out --tokenizer."
+                    "for, or is that of the model or of other shards. Give the raw text, or leave "
+                    "out --tokenizer."
                 )
         text = dataclasses.replace(self.text, tokenizer=tokenizer)
         return dataclasses.replace(self, text=text, normalization=normalization)

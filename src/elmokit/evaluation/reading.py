@@ -46,7 +46,8 @@ class ReadingOptions:
     """Column of the whole sentence; none: the words of an item are its text."""
     item: str = "item"
     frequency: str | None = None
-    """Column of log frequencies; none: the logarithm of the rank in the model's vocabulary."""
+    """Column of log frequencies; none: the logarithm of the rank, in the model's
+    vocabulary, of the rarest word that it reads there."""
     against: Sequence[str] = ()
     """Columns of further predictors."""
     spill: int = 1

@@ -204,7 +204,7 @@ class TextScorer:
         self, tokens: DistinctTokens, is_unknown: Bool[np.ndarray, " U"]
     ) -> Float[np.ndarray, " N"]:
         nats, words = np.zeros(len(tokens.words)), tokens.words
-        # a text may have <UNK> itself, which is in the vocabulary, and words without a letter
+        # not <UNK> itself, which is in the vocabulary, nor words that normalization leaves empty
         unknown = ((row, words[row]) for row in np.flatnonzero(is_unknown))
         rows = [row for row, word in unknown if word and word not in self.vocab]
         if self.spelling is not None and rows:

@@ -314,8 +314,8 @@ class StopRequest:
 def stop_requests(wanted: bool, *, second_stops_at_once: bool = True) -> Iterator[StopRequest]:
     """Note `SIGNALS` and say so, instead of obeying them.
 
-    Unless it is ``wanted``, and outside the main thread, nothing is noted. Ignored signals
-    stay ignored (as SIGHUP is under `nohup`), and those that a C library handles are left to it.
+    Nothing is noted unless ``wanted``, nor outside the main thread. Ignored signals stay ignored
+    (as SIGHUP is under `nohup`), and those that a C library handles are left to it.
     ``second_stops_at_once`` obeys a second Ctrl-C; not for `torchrun`, which repeats the first.
     """
     request = StopRequest()
@@ -330,10 +330,10 @@ def stop_requests(wanted: bool, *, second_stops_at_once: bool = True) -> Iterato
         elif second_stops_at_once and number == signal.SIGINT:
             raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()
+    in_main_thread = threading.current_thread() is threading.main_thread()
     before = {
         number: signal.signal(number, note)
-        for number in (SIGNALS if wanted and is_main else ())
+        for number in (SIGNALS if wanted and in_main_thread else ())
         if signal.getsignal(number) not in (signal.SIG_IGN, None)
     }
     try:

@@ -29,6 +29,7 @@ _MIN_RANK_CORRELATION = 0.15  # sorted by counts of another text: 0.3 or more; a
 _MIN_RANKED_WORDS = 100  # fewer say little about the order
 _NUM_EXAMPLES = 10
 _NUM_MOST_FREQUENT = 100
+_MIN_FREQUENT = 100  # rarer words say nothing about the tokenizer
 _MAX_SAMPLE = 5000  # words that show the language of a text
 _HANGUL = re.compile("[가-힣]")
 
@@ -161,11 +162,16 @@ def check_fit(vocab: WordVocab, counter: WordCounter) -> None:
         )
     most = min(_NUM_MOST_FREQUENT, len(vocab) // 10)
     frequent = heapq.nlargest(most, counter.totals(), key=itemgetter(1))
-    if missing := [f"{word!r} ({count:,})" for word, count in frequent if word not in vocab]:
+    missing = [
+        f"{word!r} ({count:,})"
+        for word, count in frequent
+        if count >= _MIN_FREQUENT and word not in vocab
+    ]
+    if missing:
         log.warning(
-            "the vocabulary lacks %s of the %d most frequent words of the text: %s. Was it counted "
-            "with another tokenizer? `elmokit vocab --model MODEL` counts with that of a model.",
-            len(missing), most, ", ".join(missing[:3]),
+            "the vocabulary lacks %s of the %d most frequent words of the text: %s. If it was "
+            "counted with another tokenizer, count again with that of the model: `elmokit vocab "
+            "--tokenizer`, or --model.", len(missing), most, ", ".join(missing[:3]),
         )  # fmt: skip
 
 

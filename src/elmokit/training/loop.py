@@ -88,7 +88,8 @@ def train(
         if not (loss < float("inf") and norm < float("inf")):
             raise FloatingPointError(
                 f"The loss is not finite at step {progress.step + 1} (loss {loss}, gradient norm "
-                f"{norm}). Lower the learning rate."
+                f"{norm}). Lower the learning rate (optimizer.learning_rate; of a task "
+                "train.learning_rate, or train.clip_norm)."
             )
         optimizer.step()
         carry = result.carry

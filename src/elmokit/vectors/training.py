@@ -4,6 +4,7 @@ Text is read and split as for pre-training, into temporary shards, or comes from
 run, so both see the same words. Memory holds the vectors and the word counts, not the text.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,8 @@ from elmokit.vectors.vector_files import check_suffix, write_vectors
 from elmokit.version import __version__
 from elmokit.weights.locate import find_model
 from elmokit.weights.model_files import read_config
+
+log = logging.getLogger(__name__)
 
 VectorAlgorithm = Literal["skipgram", "cbow", "fasttext"]
 OnProgress = Callable[[Literal["tokenizing", "training"], int, int | None], object]
@@ -177,6 +180,8 @@ def corpus_shards(
     finished, is_fixed = [ShardSet.open(path) for path in corpus], model is not None
     for shards in finished:  # refuses others
         text_shards, is_fixed = text_shards.like(shards, normalization_is_fixed=is_fixed), True
+    if column is not None:
+        log.warning("--column has no effect on finished shards")
     return finished
 
 

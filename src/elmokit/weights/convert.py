@@ -216,7 +216,7 @@ def _to_original(
         check_target(path, inputs=[source / name for name in FILE_NAMES], overwrite=overwrite)
     if (target / CONFIG_NAME).exists():
         raise FileExistsError(
-            f"{target} is a model directory, which would be of no use afterwards."
+            f"{target} is a model directory, which the export would spoil. Give another one."
         )
     # the softmax of another model in the folder would be read with the new weights
     for path in files_below(target, MAX_DEPTH):

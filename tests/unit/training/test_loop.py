@@ -37,7 +37,7 @@ def test_the_learning_rate_follows_the_schedule_until_the_budget_is_spent():
 def test_a_loss_that_is_not_finite_stops_before_the_update():
     module = torch.nn.Linear(2, 1)
     start = copy.deepcopy(module.state_dict())
-    message = "step 1 .*nan.*learning rate"
+    message = r"step 1 .*nan.*optimizer\.learning_rate"
     with pytest.raises(FloatingPointError, match=message):
         run(module, torch.full((4, 2), float("nan")))
     for name, value in module.state_dict().items():

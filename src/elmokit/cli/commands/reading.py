@@ -53,8 +53,8 @@ def reading(
         sentence: Column with the whole sentence; default: the words of an item are its text, in
             the order of their places, cut after full stops, question and exclamation marks.
         item: Column that says which words belong together, if there is no --sentence.
-        frequency: Column with log frequencies; default: the logarithm of the rank in the model's
-            vocabulary.
+        frequency: Column with log frequencies; default: the logarithm of the rank, in the model's
+            vocabulary, of the rarest word that the model reads in it.
         against: Column with another predictor for the same regression; repeatable.
         spill: Words before each whose predictors count, too.
         punctuation: Whether surprisals of punctuation marks count with their word.

@@ -46,8 +46,8 @@ def vocab(
         check: Check this vocabulary, against CORPUS if given.
         max_size: Keep at most this many words, plus three specials.
         min_count: Minimum occurrences of a word; default: 1.
-        max_characters: With --check: the model's characters per word; default: 50.
-        model: Tokenize and normalize as this model does, also in its version of the tokenizer.
+        max_characters: With --check: characters per word; default: those of --model, or 50.
+        model: Tokenize and normalize like this model: its directory, or en or ko.
         normalization: Text normalization, as in the model: plain-1 (default), NFC or none.
     """
     refuse({
@@ -59,7 +59,7 @@ def vocab(
             if check is None
             else overwrite or max_size is not None or min_count is not None
         ),
-        "--model stands for --tokenizer, --language and --normalization.": (
+        "--model replaces --tokenizer, --language and --normalization: give one or the others.": (
             model is not None and (tokenizer or language or normalization) is not None
         ),
         f"{output}: the vocabulary is written as plain text. Leave the suffix out.": (
@@ -78,15 +78,14 @@ def vocab(
 
     files, read = find_files(corpus) if corpus else [], ReadReport()
     lines = (line.text for line in read_text_lines(files, read, text_field=text_field))
+    limit = DEFAULT_MAX_CHARACTERS
     if model is None:
-        splitter = build_tokenizer(
-            options.tokenizer_of(name := tokenizer or "simple", language) or name
-        )
-        normalization = normalization or DEFAULT_NORMALIZATION
+        name = options.tokenizer_of(tokenizer, language) or options.DEFAULT_TOKENIZER
+        splitter, normalization = build_tokenizer(name), normalization or DEFAULT_NORMALIZATION
     else:
         stored = read_config(find_model(model))
-        splitter = build_tokenizer(stored.tokenizer)
-        normalization = stored.bilm.char_vocab.normalization
+        splitter, characters = build_tokenizer(stored.tokenizer), stored.bilm.char_vocab
+        normalization, limit = characters.normalization, characters.max_characters
     processes = Workers(workers)
     tokenized = tokenize_lines(lines, splitter, normalization, read, workers=processes)
 
@@ -99,7 +98,7 @@ def vocab(
 
     if check is not None:
         config = CharVocabConfig(
-            max_characters=max_characters or DEFAULT_MAX_CHARACTERS, normalization=normalization
+            max_characters=max_characters or limit, normalization=normalization
         )
         report = check_vocab(check, sentences() if files else None, char_vocab=CharVocab(config))
         return Result(report, _findings(report), exit_code=2 if report.errors else 0)

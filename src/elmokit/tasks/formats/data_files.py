@@ -163,16 +163,12 @@ def records_of(
 ) -> DataFile:
     """Divide JSON lines or a table into the records with the same key; samples keep the header."""
     lines, header, groups = dict(numbered_lines(path)), [], {}
-    records = list(read_records(path))
-    starts = [record.location.line or 1 for record in records]
-    for record, start, end in zip(records, starts, [*starts[1:], len(lines) + 1], strict=True):
+    for record in read_records(path):
+        number = record.location.line
+        assert number is not None  # records of lines
         if not groups:
-            header = [line for before, line in lines.items() if before < start and line.strip()]
-        # a quoted field of a table may contain line ends
-        rows = [lines[start], *(lines[number] for number in range(start + 1, end))]
-        while not rows[-1].strip():
-            rows.pop()
-        groups.setdefault(key(record), []).extend(rows)
+            header = [line for before, line in lines.items() if before < number and line.strip()]
+        groups.setdefault(key(record), []).append(lines[number])
     return DataFile(list(groups.values()), lambda units: join_lines([header, *units]))
 
 

@@ -139,10 +139,7 @@ class TaskTraining:
                     self._update(on_step)
                     report = self._score()
                 except FloatingPointError as error:
-                    raise FloatingPointError(
-                        f"{error} (In epoch {self.state.epoch + 1}; the settings are "
-                        "train.learning_rate and train.clip_norm.)"
-                    ) from error
+                    raise FloatingPointError(f"{error} In epoch {self.state.epoch + 1}.") from error
                 yield report
         self.model.load_state_dict(self.model.state_dict() | self.best_weights)
         self.model.eval()

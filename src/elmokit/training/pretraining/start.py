@@ -62,7 +62,7 @@ class RunOptions:
     reader: SentenceReader | None = None
     """Reads the corpus and the validation text; none: they are lines of raw text."""
     save_on_signals: bool = False
-    """On Ctrl-C, SIGTERM and SIGHUP, finish the update and write a checkpoint."""
+    """On Ctrl-C, SIGTERM and SIGHUP in the main thread, finish the update and save."""
     on_preparation: OnPreparation | None = None
     """Called on rank 0 from time to time while the text is prepared."""
     on_event: Callable[[TrainingEvent], None] = lambda event: None
@@ -160,6 +160,8 @@ def _with_precision(config: RunConfig, run_dir: Path, device: str) -> RunConfig:
 def _places(paths: Sequence[Path]) -> list[str]:
     """Return paths or patterns as they are recorded, independent of the working directory."""
     # a pipe has another name each time
-    places = (STANDARD_INPUT if path.is_fifo() else path for path in paths)
-    places = (path if path == STANDARD_INPUT else path.resolve() for path in places)
+    places = (
+        STANDARD_INPUT if path == STANDARD_INPUT or path.is_fifo() else path.resolve()
+        for path in paths
+    )
     return [as_address(path) or str(place) for path, place in zip(paths, places, strict=True)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elmokit.errors import FormatError
 from elmokit.tasks.classification import read_labeled_texts, read_sentiment_trees
 from elmokit.tasks.formats.conllu import read_propbank
-from elmokit.tasks.formats.data_files import find_split, read_records, records_of
+from elmokit.tasks.formats.data_files import find_split, read_records
 from elmokit.tasks.formats.senses import read_sense_inventory, read_senses
 from elmokit.tasks.qa import QaTask
 
@@ -78,14 +78,6 @@ def test_a_split_is_a_whole_part_of_a_name(tmp_path, name, others, suffixes):
 def test_files_and_their_records(write, name, content, expected):
     records = read_records(write(content, name=name))
     assert [(record.location.line, dict(record.fields)) for record in records] == expected
-
-
-def test_records_of_a_table_keep_their_lines(write):
-    path = write('a,b\n\n1,"x\n\ny"\n2,d\n\n3,"e\n"\n', name="a.csv")
-    file = records_of(path)
-    assert list(file.units) == [['1,"x', "", 'y"'], ["2,d"], ['3,"e', '"']]
-    joined = write(file.join(file.units[::2]), name="b.csv")
-    assert [record.fields["b"] for record in read_records(joined)] == ["x\n\ny", "e\n"]
 
 
 class Slow(io.BytesIO):

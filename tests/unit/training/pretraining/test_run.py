@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
+import threading
 
 import pytest
 import torch
@@ -119,10 +119,9 @@ def test_a_run_from_a_pipe_goes_on_with_another(corpus, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     os.mkfifo(first)
     os.mkfifo(second)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(first.write_bytes, corpus.read_bytes())
-        options = RunOptions(limits=SHORT, device="cpu")
-        pretrain(CONFIG, [first], tmp_path / "run", options)
+    content = corpus.read_bytes()
+    threading.Thread(target=first.write_bytes, args=(content,), daemon=True).start()
+    pretrain(CONFIG, [first], tmp_path / "run", RunOptions(limits=SHORT, device="cpu"))
     # the text is there already, so nobody needs to write it
     longer = RunOptions(limits=Limits(tokens=2 * SHORT.tokens), device="cpu", resume=True)
     result = pretrain(CONFIG, [second], tmp_path / "run", longer)
