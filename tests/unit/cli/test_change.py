@@ -13,7 +13,7 @@ def test_every_row_has_a_cell_for_each_example(tmp_path):
             p=numbers,
             q=numbers,
             examples=examples,
-        )  # fmt: skip
+        )
         for word, examples in (("a", (["x"], [])), ("b", (["x", "y"], ["z"])))
     ]
     _write(tmp_path / "t.tsv", words)
