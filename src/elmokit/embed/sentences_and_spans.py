@@ -11,7 +11,7 @@ import numpy as np
 from elmokit.embed.streaming import DEFAULT_BATCH_TOKENS, StatePolicy, stream_vectors
 from elmokit.errors import InputError, check_choice
 from elmokit.inference.layers_and_states import Layers, check_layers
-from elmokit.metrics.lexical_change import unit
+from elmokit.metrics.lexical_change import unit_rows
 from elmokit.shapes import Float
 from elmokit.text.alignment import align, covering_words
 from elmokit.text.given_sentences import GivenSentence
@@ -57,7 +57,7 @@ class SifStatistics:
         weights = _weights(words, probabilities)
         share = weights**2 * [probabilities[word.lower()] for word in words]
         share = share / share.sum()
-        rows = unit(vectors)
+        rows = unit_rows(vectors)
         mean = share @ rows  # (*layers, E)
         centered = rows - mean[..., None, :]
         # of all layers at once: leading axes are those of the layers
@@ -116,7 +116,7 @@ class SifStatistics:
         self, vectors: Float[np.ndarray, "*layers W E"], words: Sequence[str]
     ) -> Float[np.ndarray, "*layers W E"]:
         """Return the whitened vectors of words, each times its weight."""
-        rows = (unit(vectors) - self.mean[..., None, :]) @ self.whitening
+        rows = (unit_rows(vectors) - self.mean[..., None, :]) @ self.whitening
         return (rows * _weights(words, self.probabilities)[:, None]).astype(np.float32)
 
     def pool(

@@ -70,7 +70,7 @@ def lexical_change(
     """
     vectors, n, m = np.concatenate([a, b]), len(a), len(b)
     uses = uses_of(vectors, whitening)
-    both = unit(vectors)
+    both = unit_rows(vectors)
     in_a = np.arange(n + m)[None] < n  # the real division
     values, sums = _measures(both, uses, in_a)
     as_much, total = np.ones(len(MEASURES)), 1  # the real one is one of them
@@ -113,12 +113,12 @@ def uses_of(
     centered = vectors - vectors.mean(axis=0)
     # rounding is no difference
     centered[np.linalg.norm(centered, axis=1) < 1e-6 * np.linalg.norm(vectors, axis=1)] = 0
-    return unit(centered @ whitening)
+    return unit_rows(centered @ whitening)
 
 
-def unit(vectors: Float[np.ndarray, "*N E"]) -> Float[np.ndarray, "*N E"]:
-    """Return the vectors with length 1; zeros stay zeros."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+def unit_rows(x: Float[np.ndarray, "*N E"]) -> Float[np.ndarray, "*N E"]:
+    """Return rows of length 1; zero rows stay zero."""
+    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
 def _sums(

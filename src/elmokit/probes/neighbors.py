@@ -16,7 +16,7 @@ import numpy as np
 from elmokit.corpus.readers import read_sentences
 from elmokit.errors import InputError
 from elmokit.inference.layers_and_states import check_layers, check_one_layer
-from elmokit.shapes import Float
+from elmokit.metrics.lexical_change import unit_rows
 from elmokit.text.given_sentences import split_sentences
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import NormalizingTokenizer
@@ -259,11 +259,6 @@ def share_of_same_sense(neighborhoods: Sequence[Neighborhood]) -> float:
     """Return the share of occurrences whose nearest neighbor has their sense."""
     hits = [near.neighbors[0].sense == near.occurrence.sense for near in neighborhoods]
     return sum(hits) / len(hits)
-
-
-def unit_rows(x: Float[np.ndarray, "*A X"]) -> Float[np.ndarray, "*A X"]:
-    """Return rows of length 1; zero rows stay zero."""
-    return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elmokit.errors import InputError
+from elmokit.metrics.lexical_change import unit_rows
 from elmokit.metrics.task_scores import accuracy_of, percent
 from elmokit.probes.inputs import VectorSource, occurrence_vectors, read_sense_corpus
-from elmokit.probes.neighbors import (
-    Neighborhood,
-    Occurrence,
-    is_same_text,
-    neighborhoods,
-    unit_rows,
-)
+from elmokit.probes.neighbors import Neighborhood, Occurrence, is_same_text, neighborhoods
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float
 from elmokit.tasks.formats.senses import SenseOccurrence, SenseSentence, lemma_key

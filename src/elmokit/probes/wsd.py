@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from elmokit.files.atomic import named, reserve
 from elmokit.files.temporary import scratch_directory
+from elmokit.metrics.lexical_change import unit_rows
 from elmokit.metrics.task_scores import f1_of
 from elmokit.probes.inputs import VectorSource, occurrence_vectors, read_sense_data
-from elmokit.probes.neighbors import unit_rows
 from elmokit.probes.probe import Figure, Probe, words_of
 from elmokit.shapes import Bool, Float, Int
 from elmokit.tasks.formats.senses import (
