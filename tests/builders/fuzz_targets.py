@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.cli.descriptions import describe
+from elmokit.cli.info_by_kind import describe
 from elmokit.corpus.shards import ShardSet, _decode_shard, write_shards
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.formats.registry import read_metadata

@@ -38,8 +38,8 @@ def stream_maker(corpus, tokens_per_shard, geometry):
     word_vocab = WordVocab(["<S>", "</S>", "<UNK>", *"abcd", "one", "한국"])
     char_vocab = CharVocab()
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 3)  # so that there are groups
-        patch.setattr("elmokit.corpus.packing._WORDS_PER_CHUNK", 4)
+        patch.setattr("elmokit.corpus.order_and_packing.SHARDS_TOGETHER", 3)
+        patch.setattr("elmokit.corpus.order_and_packing._WORDS_PER_CHUNK", 4)
         shards = write_shards(corpus, directory, tokens_per_shard=tokens_per_shard)
         assume(shards.num_targets >= geometry["batch_size"] * geometry["num_steps"])
         yield lambda **more: WindowStream(shards, word_vocab, char_vocab, **geometry, **more)

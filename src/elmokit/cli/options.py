@@ -14,8 +14,8 @@ from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import SEEDS, InputError, as_input_error
 from elmokit.files.sources import find_files
 from elmokit.text.given_sentences import check_text
+from elmokit.text.tokenizers.languages import LANGUAGES
 from elmokit.text.tokenizers.registry import DEFAULT_TOKENIZER, describe_tokenizers
-from elmokit.text.tokenizers.simple_data import LANGUAGES
 from elmokit.training.pretraining.presets import preset_names
 from elmokit.weights.locate import TASK_RUNS
 

@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from elmokit.corpus.packing import RowPacker, SentenceOrder, Shuffle, WindowBatch, WordTable
+from elmokit.corpus.order_and_packing import (
+    RowPacker,
+    SentenceOrder,
+    Shuffle,
+    WindowBatch,
+    WordTable,
+)
 from elmokit.corpus.shards import ShardSet
 from elmokit.errors import InputError
 from elmokit.jobs.identity import changes
@@ -21,7 +27,7 @@ from elmokit.text.word_vocab import WordVocab
 
 _ADVICE = "Give more text, or a smaller train.batch_size or train.unroll_steps."
 _STATE_VERSION = 3
-"""Of the state and the order of sentences (`elmokit.corpus.packing`)."""
+"""Of the state and the order of sentences (`elmokit.corpus.order_and_packing`)."""
 
 
 class WindowStream:

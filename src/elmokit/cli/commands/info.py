@@ -21,7 +21,7 @@ def info(paths: Annotated[list[str], typer.Argument(metavar="PATH")]) -> Result:
             tagger), experiment, shards, vocabulary, embedding file, word vectors, table of
             surprisal, exported model (HDF5, ONNX) or explorer page.
     """
-    from elmokit.cli.descriptions import describe
+    from elmokit.cli.info_by_kind import describe
 
     items = [describe(path) for path in paths]
     lines: list[str] = []

@@ -4,7 +4,7 @@ import functools
 import re
 
 from elmokit.text.normalization import combining_marks
-from elmokit.text.tokenizers.simple_data import CLOSERS, STRONG_ENDS
+from elmokit.text.tokenizers.languages import CLOSERS, STRONG_ENDS
 
 
 class CharacterTokenizer:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from elmokit.errors import ConfigError
+from elmokit.text.tokenizers.languages import LANGUAGES, version_of
 from elmokit.text.tokenizers.protocol import Tokenizer
-from elmokit.text.tokenizers.simple_data import LANGUAGES, version_of
 
 _log = logging.getLogger(__name__)
 

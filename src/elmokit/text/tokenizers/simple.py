@@ -3,7 +3,7 @@
 English follows the Universal Dependencies treebank EWT, whose words are those of the Penn Treebank
 with hyphens and slashes split off: ``do n't``, ``Mary 's``, ``15 - year``, but ``anti-war``,
 ``U.S.``, ``Dr.``, ``11:30``, ``200,000``. Abbreviations, ordinals and clitics of a few languages
-are in `elmokit.text.tokenizers.simple_data`. Without a language, text of any script is split at
+are in `elmokit.text.tokenizers.languages`. Without a language, text of any script is split at
 white space and punctuation: a Korean eojeol is one token, and so are a Han character and a run of
 kana.
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from elmokit.text.normalization import combining_marks
-from elmokit.text.tokenizers import simple_data as data
+from elmokit.text.tokenizers import languages
 
 _MAX_CACHED_CHUNKS = 200_000  # 55 MB; 90 % hits on English Wikipedia
 _MAX_CACHED_CHARACTERS = 40  # longer chunks rarely recur
@@ -49,7 +49,7 @@ class SimpleTokenizer:
     break ends a sentence. Text that is already tokenized like this is left alone by ``tokenize``.
 
     Args:
-        language: One of `elmokit.text.tokenizers.simple_data.LANGUAGES`; it is part of the version:
+        language: One of `elmokit.text.tokenizers.languages.LANGUAGES`; it is part of the version:
             ``3, de``. Versions 1 and 2 took every language for English; version 1 also ended
             sentences between Han or kana at full-width marks only, which normalization may have
             made ASCII.
@@ -58,7 +58,7 @@ class SimpleTokenizer:
     name = "simple"
 
     def __init__(self, language: str = "") -> None:
-        self.version = data.version_of(language)
+        self.version = languages.version_of(language)
         self._rules = rules_of(self.version)
         self._cache: dict[str, _Chunk] = {}
 
@@ -70,7 +70,7 @@ class SimpleTokenizer:
 
     @classmethod
     def of_version(cls, version: str) -> "SimpleTokenizer | None":
-        if version not in ("1", "2", *map(data.version_of, filter(None, data.LANGUAGES))):
+        if version not in ("1", "2", *map(languages.version_of, filter(None, languages.LANGUAGES))):
             return None
         tokenizer = cls()
         tokenizer.version, tokenizer._rules = version, rules_of(version)
@@ -149,7 +149,7 @@ class Patterns(NamedTuple):
 @dataclass(frozen=True)
 class Rules:
     version: str
-    language: data.Language
+    language: languages.Language
 
     @functools.cached_property
     def patterns(self) -> Patterns:
@@ -219,11 +219,11 @@ class Rules:
         return [number[: clitic.start()], clitic.group()] if clitic is not None else [number]
 
     def _kind_of_end(self, chunk: str) -> int:
-        core = chunk.rstrip(data.CLOSERS)
+        core = chunk.rstrip(languages.CLOSERS)
         if not core:
             return _END_CLOSER
         last = core[-1]
-        if last in data.STRONG_ENDS:
+        if last in languages.STRONG_ENDS:
             return _END_STRONG
         if last != ".":
             return 0
@@ -247,13 +247,14 @@ class Rules:
 
     def ends_sentence(self, current: list[str], chunk: str, end: int, following: str) -> bool:
         """Return whether a sentence, ``current`` so far, ends after ``chunk``."""
-        if not following.strip(data.CLOSERS):  # a closing quote by itself belongs to this sentence
+        # a closing quote by itself belongs to this sentence
+        if not following.strip(languages.CLOSERS):
             return (
                 following == '"'
                 and end != _END_ABBREVIATION
                 and (current[-_MAX_QUOTED_TOKENS:].count('"') + chunk.count('"')) % 2 == 0
             )
-        word = following.lstrip(data.OPENERS)
+        word = following.lstrip(languages.OPENERS)
         first = word[:1]
         if end == _END_ABBREVIATION:
             return bool(current) and _letters(word) in self.language.starters
@@ -265,7 +266,7 @@ class Rules:
             return bool(current) and current[-1][-1] in _SENTENCE_ENDS and not first.islower()
         if first.islower():  # an unknown abbreviation, a title with a mark, or lower-case writing
             return self.patterns.lower_end.search(chunk[-_MAX_CACHED_CHARACTERS:]) is not None
-        return first not in data.NEVER_FIRST
+        return first not in languages.NEVER_FIRST
 
 
 def _letters(word: str) -> str:
@@ -274,11 +275,11 @@ def _letters(word: str) -> str:
 
 _NEVER = "(?!)"
 _CLITIC = re.compile(r"(?:(?<=\w)n['’]t|['’](?:s|m|d|ll|re|ve))$", re.IGNORECASE)
-_UNIT = re.compile(rf"(?<=\d)(?:{'|'.join(sorted(data.UNITS))})$")
+_UNIT = re.compile(rf"(?<=\d)(?:{'|'.join(sorted(languages.UNITS))})$")
 _CASED = "A-Za-zÀ-ɏΑ-ωА-я"
 _ACRONYM = re.compile(rf"[{_CASED}](?:\.[{_CASED}]{{1,2}})*")
 _ORDINAL = re.compile(r"\d{1,2}|[IVXL]+")
-_SENTENCE_ENDS = frozenset([*data.STRONG_ENDS, "."])
+_SENTENCE_ENDS = frozenset([*languages.STRONG_ENDS, "."])
 
 
 _MARKS = frozenset('.,;:?!")]')
@@ -288,15 +289,15 @@ _MARKS = frozenset('.,;:?!")]')
 @functools.cache
 def rules_of(version: str) -> Rules:
     number, _, code = version.partition(", ")
-    return Rules(version, data.language_of("en" if number in ("1", "2") else code))
+    return Rules(version, languages.language_of("en" if number in ("1", "2") else code))
 
 
 def _is_ascii_word(text: str) -> bool:
     return text.isascii() and text.isalpha()
 
 
-def _patterns_of(version: str, language: data.Language) -> Patterns:
-    is_english, has_ordinals = language == data.language_of("en"), language.has_ordinals
+def _patterns_of(version: str, language: languages.Language) -> Patterns:
+    is_english, has_ordinals = language == languages.language_of("en"), language.has_ordinals
     number_suffix = r"['’]s(?!\w)" if is_english else r"['’][^\W\d_]\w*"
     clitic_alone = r"(?i:['’](?:s|m|d|ll|re|ve|em|n)|(?<!\w)n['’]t)(?!\w)" if is_english else _NEVER
     elision_alone = rf"(?<!\w)(?i:{language.elisions})(?!\w)" if language.elisions else _NEVER
@@ -329,7 +330,7 @@ def _patterns_of(version: str, language: data.Language) -> Patterns:
       | \S{modifiers}*(?:\u200d\S{modifiers}*)*
     """
     glue = (
-        rf"(?<=[。｡！？])(?![。｡！？…{re.escape(data.CLOSERS)}])(?=.)"
+        rf"(?<=[。｡！？])(?![。｡！？…{re.escape(languages.CLOSERS)}])(?=.)"
         rf"|(?<=[가-힣]{{2}}[.?!])(?=[가-힣])"
         rf"|(?<=[a-z]{{2}}[.?!])(?=(?:{_any_of(language.starters)})(?!\w))"
     )

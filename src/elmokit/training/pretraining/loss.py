@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from elmokit.bilm.bilm import BiLM, BiLMState, Direction
 from elmokit.bilm.softmax import Softmax
-from elmokit.corpus.packing import WindowBatch
+from elmokit.corpus.order_and_packing import WindowBatch
 from elmokit.training.fused.char_cnn import encode_tokens
 from elmokit.training.fused.lstm import run_direction_fused
 from elmokit.training.fused.softmax import training_nlls

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from elmokit.bilm.softmax import SoftmaxConfig
-from elmokit.corpus.packing import Shuffle
+from elmokit.corpus.order_and_packing import Shuffle
 from elmokit.corpus.preparation import VocabConfig
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import Bounds, CheckedFields, Count, Seed, Share

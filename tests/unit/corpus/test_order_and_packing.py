@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from elmokit.corpus.packing import RowPacker, SentenceOrder, WordTable
+from elmokit.corpus.order_and_packing import RowPacker, SentenceOrder, WordTable
 from elmokit.corpus.shards import write_shards
 from elmokit.text.char_vocab import CharVocab
 from elmokit.text.word_vocab import WordVocab
@@ -49,7 +49,7 @@ def test_sentences_of_different_shards_stand_side_by_side(packed):
 
 def test_an_order_that_changes_needs_another_state_version(tmp_path, monkeypatch):
     """States of streams are places in this order: `_STATE_VERSION` of `elmokit.corpus.stream`."""
-    monkeypatch.setattr("elmokit.corpus.packing.SHARDS_TOGETHER", 2)
+    monkeypatch.setattr("elmokit.corpus.order_and_packing.SHARDS_TOGETHER", 2)
     sentences = [[f"w{i}"] * (1 + i % 7) for i in range(40)]
     shards = write_shards(sentences, tmp_path, tokens_per_shard=30)
     order = SentenceOrder(shards, seed=0, shuffle="sentences")
