@@ -35,6 +35,7 @@ from elmokit.experiments.report import COUNTS_FILE, PLOT_FILE, RESULTS_FILE, TAB
 from elmokit.experiments.tables import NOTHING
 from elmokit.files.atomic import atomic_directory
 from elmokit.files.json_files import write_json
+from elmokit.files.sources import plain_suffix
 from elmokit.tasks.formats.data_files import find_split
 from elmokit.tasks.registry import find_task
 from elmokit.tasks.runs.run_dir import CONFIG_FILE, HELD_OUT, TaskRunConfig
@@ -118,7 +119,7 @@ def publish_tagger(options: argparse.Namespace) -> Path:
     lowercase = ""
     if recipe.get("lowercase_share"):
         corpus = find_task(config.task).divide(dev)
-        lower_dev = directory / f"lower-{dev.name.removesuffix('.xz')}"
+        lower_dev = directory / f"lower-dev{plain_suffix(dev)}"
         units = [lowercased(unit, recipe["lowercase_column"]) for unit in corpus.units]
         lower_dev.write_text(corpus.join(units), "utf-8")
         lowercase = f"; all of it in lower case {run.evaluate(lower_dev).value:.2f}"

@@ -46,6 +46,13 @@ def test_vectors_are_those_of_the_last_release(name, precision):
     np.testing.assert_allclose(found, expected, atol=TOLERANCES[precision], rtol=0)
 
 
+def test_the_english_vocabulary_has_words_as_the_tokenizer_of_the_model_makes_them():
+    model = elmokit.load_model("en")
+    for word in model.word_vocab.frequent_words()[:5000]:
+        # by itself "etc." is a word and the end of a sentence
+        assert model.tokenize(word) in ([word], [word[:-1], "."])
+
+
 if __name__ == "__main__":
     cases = [(name, precision) for name in ("en", "ko") for precision in TOLERANCES]
     arrays = {"-".join(case): sketch(*case).astype(np.float32) for case in cases}
