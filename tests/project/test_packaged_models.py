@@ -140,10 +140,10 @@ def test_a_classifier_knows_good_from_bad():
 
 def test_names_agree_by_document(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text("Jordan won.\nMichael Jordan lives in Jordan.\n\nShe lives in Jordan.\n")
+    path.write_text("Austin won.\nMr. Austin lives in Austin.\n\nShe lives in Austin.\n")
     done = run_command("predict", "ner-en", path, "--by-document")
     assert done.stdout.splitlines()[1:] == [
-        "[Michael Jordan PER] lives in [Jordan PER].", "", "She lives in [Jordan LOC].",
+        "Mr. [Austin PER] lives in [Austin PER].", "", "She lives in [Austin LOC].",
     ]  # fmt: skip
     done = run_command("predict", "ner-en", path, "--by-document", "--json")
     second = json.loads(done.stdout.splitlines()[1])
