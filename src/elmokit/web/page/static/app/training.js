@@ -27,7 +27,7 @@ function Packaged({ stages, language }) {
   const [last, before] = [stages.at(-1), stages.at(-1)[0]];
   return html`<div class="columns"><figure><h3>${t("training.measured")}</h3>
       <${Curves} series=${series} label=${spoken(t("training.measured"), series, 1)} x=${t("training.words")} y="PPL" formatX=${(value) => number(value, 0)} formatY=${(value) => number(value, 0)} /></figure></div>
-    <p class="seen">${t("training.stages")} ${t(`training.notHeldOut.${language}`)}</p>
+    <p class="seen">${t(`training.about.${language}`)}</p>
     <p class="source">${t("page.source")} <code>docs/results/pretraining.md</code>. ${t("training.none")} <code>elmokit explore --run RUN</code></p>
     <${Calculation}><p class="numbers">ln ${number(before[1], 1)} − ln ${number(last.at(-1)[1], 1)} = ${number(Math.log(before[1] / last.at(-1)[1]), 3)} nats</p><p>${t("training.nats")}</p><//>`;
 }

@@ -148,10 +148,9 @@ export const en = {
     none: "To see a run of your own, also while it trains:",
     packaged: { en: "en, in the package", ko: "ko, in the package" }, stage: "Stage {number}", words: "million words read",
     measured: "Perplexity of 500 sentences",
-    stages: "In every stage the learning rate starts high and falls in the end; most of the gain comes as it falls.",
-    notHeldOut: {
-      en: "They were never trained on. After two thirds of the words the learning rate falls, and the perplexity once more. On 90 other articles it is 81.3; over the 30,003 words of the model before 65.7, where that had 72.7 after 116 million words.",
-      ko: "They were never trained on; words are morphemes.",
+    about: {
+      en: "The sentences were never trained on. After two thirds of the words the learning rate falls, and the perplexity once more. On 90 other articles it is 81.3; over the 30,003 words of the model before 65.7, where that had 72.7 after 116 million words.",
+      ko: "In both stages the learning rate starts high and falls, and most of the gain comes as it falls. The sentences were never trained on; words are morphemes.",
     },
     nats: "What the last of these stages gained: the loss, in nats per word, is the logarithm of the perplexity.",
     run: "Run", loss: "Loss", perplexity: "Held-out perplexity", step: "update", live: "Running: {count} records so far.", done: "{count} records.",
