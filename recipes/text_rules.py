@@ -12,8 +12,8 @@ from typing import Any
 from elmokit.files.json_files import json_bytes
 from elmokit.text.alignment import MAX_ALTERED, cluster_pattern
 from elmokit.text.normalization import combining_marks, plain_1_rules
-from elmokit.text.tokenizers.simple import rules_of
 from elmokit.text.tokenizers.languages import CLOSERS, LANGUAGES, VERSION, version_of
+from elmokit.text.tokenizers.simple import rules_of
 
 RULES = Path(__file__).parents[1] / "src/elmokit/web/page/static/tokenizer-rules.json"
 VERSIONS = ("1", "2", *map(version_of, LANGUAGES))
