@@ -20,7 +20,8 @@ from elmokit.files.json_files import parse_json
 from elmokit.files.lines import numbered_lines
 from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
-from elmokit.text.tokenizers.protocol import NormalizingTokenizer, Tokenizer
+from elmokit.text.normalization import normalize
+from elmokit.text.tokenizers.protocol import Tokenizer
 
 Scoring = Literal["forward", "backward", "summed"]
 """Whose surprisals decide which sentence of a pair is preferred."""
@@ -132,12 +133,11 @@ def _records(path: Path) -> Iterator[tuple[Location, dict[str, Any]]]:
 
 def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> PairScores:
     """Score both sentences of every pair; each distinct sentence once."""
-    splitter = NormalizingTokenizer(tokenizer, scorer.form)
     numbers: dict[tuple[str, ...], int] = {}
     places = np.empty((2, len(pairs)), dtype=np.int64)
     for column, pair in enumerate(pairs):
         for row, sentence in enumerate((pair.good, pair.bad)):
-            words = tuple(splitter.tokenize(sentence))
+            words = tuple(tokenizer.tokenize(normalize(sentence, scorer.form)))
             if not words:
                 raise InputError(f"The tokenizer finds no word in {shown(sentence)}.")
             places[row, column] = numbers.setdefault(words, len(numbers))
