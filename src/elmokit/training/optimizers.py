@@ -133,15 +133,20 @@ def orthogonalized(matrix: Tensor) -> Tensor:
     tall = matrix if matrix.shape[0] >= matrix.shape[1] else matrix.mT
     tall = tall / (tall.norm() + 1e-7)
     gram = tall.mT @ tall
-    product = torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-    a, b, c = NEWTON
-    for _ in range(NEWTON_STEPS):
-        step = torch.addmm(gram, gram, gram, beta=b, alpha=c)
-        step.diagonal().add_(a)
-        product = product @ step
+    step = product = _newton_step(gram)
+    for _ in range(NEWTON_STEPS - 1):
         gram = step @ gram @ step
+        step = _newton_step(gram)
+        product = product @ step
     result = tall @ product
     return result if matrix.shape[0] >= matrix.shape[1] else result.mT
+
+
+def _newton_step(gram: Tensor) -> Tensor:
+    a, b, c = NEWTON
+    step = torch.addmm(gram, gram, gram, beta=b, alpha=c)
+    step.diagonal().add_(a)
+    return step
 
 
 OPTIMIZERS: dict[str, Callable[[OptimizerConfig, Parameters], torch.optim.Optimizer]] = {
