@@ -172,7 +172,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
     data = read_bounded(path, MAX_TOML_BYTES, missing=missing)
     try:
-        return tomllib.loads(data.decode("utf-8"))
+        return tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also numbers of too many digits
         raise ConfigError(f"{path}: not a valid TOML file: {error}") from error
 

@@ -53,6 +53,7 @@ def folder(shared, tmp_path_factory):
         ("experiment", {"kind": "experiment", "runs": 2, "missing_runs": 1}),
         ("stopped", {"kind": "unfinished run", "command": "embed"}),
         ("original/w.hdf5", {"kind": "model weights"}),
+        ("original", {"kind": "model weights"}),
         ("rows.tsv", {"kind": "surprisal", "rows": 7}),
         ("rows.jsonl", {"kind": "surprisal", "rows": 7}),
         ("page", {"kind": "explorer page"}),

@@ -54,6 +54,7 @@ ROWS = {
     f"{PRETRAIN} --set train.batch_size=many": "train.batch_size",
     "pretrain cp949.txt -o run": "cp949.txt",
     "pretrain empty.txt -o run": "no text",
+    "pretrain text.txt -o run --column none": 'column called "none"',
     "pretrain few.txt -o run --tokenizer whitespace --set vocab.min_count=1": "batch",
     "probe syntax --data x": "'syntax'",
     f"{SERVE} --layers all": "average",

@@ -90,6 +90,10 @@ class TestReadToml:
         with pytest.raises(ConfigError, match=r"/run\.toml: .*TOML"):
             read_toml(path)
 
+    def test_a_byte_order_mark_is_no_part_of_it(self, tmp_path):
+        (tmp_path / "run.toml").write_bytes(b"\xef\xbb\xbfseed = 3\r\n")
+        assert read_toml(tmp_path / "run.toml") == {"seed": 3}
+
 
 class TestOverrides:
     @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import elmokit
@@ -37,6 +38,16 @@ def test_none_switches_a_setting_off(tmp_path):
     config = json.loads((tmp_path / "model/run.json").read_text())["config"]
     assert config["optimizer"]["clip_norm"] is None
     assert config["vocab"]["max_size"] is None
+
+
+def test_numbers_of_numpy_and_paths_are_settings_and_a_tilde_is_the_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(LINES), encoding="utf-8")
+    settings = {"optimizer.learning_rate": np.float32(0.5), "text.replay": corpus}
+    pretrain(corpus, "~/model", preset="toy", tokens=400, settings=settings)
+    config = json.loads((tmp_path / "model/run.json").read_text())["config"]
+    assert (config["optimizer"]["learning_rate"], config["text"]["replay"]) == (0.5, str(corpus))
 
 
 def test_training_runs_outside_the_main_thread(tmp_path):

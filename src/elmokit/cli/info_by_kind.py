@@ -8,7 +8,7 @@ from typing import Any
 from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import read_any_metadata, suffixes
-from elmokit.errors import FormatError, InputError
+from elmokit.errors import FormatError, InputError, quoted
 from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage, file_sha256
@@ -18,12 +18,13 @@ from elmokit.vectors.vector_files import read_vectors
 from elmokit.weights.card import EMBEDDINGS, ResultKind
 from elmokit.weights.locate import (
     CONFIG_NAME,
+    OPTIONS_NAME,
     RUN_CONFIG_NAME,
     TASK_RUNS,
     find_model,
     packaged_models,
 )
-from elmokit.weights.model_files import WEIGHTS_NAME, read_config
+from elmokit.weights.model_files import SPELLING_NAME, WEIGHTS_NAME, read_config
 from elmokit.weights.stored_bilm import read_bilm
 
 Description = dict[str, Any]
@@ -66,6 +67,8 @@ def _described_file(path: Path) -> Description:
         return _file(path, {"kind": "ONNX model", **read_onnx_metadata(path)})
     if suffix in (".tsv", ".jsonl") and (table := read_shape(path)) is not None:
         return _file(path, {"kind": SURPRISAL, "rows": table.num_rows, "columns": table.columns})
+    if path.name in (WEIGHTS_NAME, SPELLING_NAME) and (path.parent / CONFIG_NAME).is_file():
+        raise InputError(f"{path} is a part of a model: `elmokit info {quoted(path.parent)}`.")
     try:
         return _vectors(path)
     except FormatError as error:
@@ -153,6 +156,13 @@ def _shards(directory: Path) -> Description:
     }  # fmt: skip
 
 
+def _exported(directory: Path) -> Description:
+    weights = next(iter(sorted(directory.glob("*.hdf5"))), None)
+    if weights is None:
+        raise InputError(f"{directory} has {OPTIONS_NAME}, but no .hdf5 file of weights.")
+    return _described_file(weights)
+
+
 def _explorer(directory: Path) -> Description:
     path = directory / CATALOG_NAME
     catalog = read_json(path, advice=_ADVICE, required=["version", "models"])
@@ -168,5 +178,6 @@ def _explorer(directory: Path) -> Description:
 DIRECTORIES: dict[str, Callable[[Path], Description]] = {
     CONFIG_NAME: _model, RUN_CONFIG_NAME: _task_run, RESULTS_FILE: _experiment,
     MANIFEST_NAME: _shards, RUN_FILE: _unfinished_run, CATALOG_NAME: _explorer,
+    OPTIONS_NAME: _exported,
 }  # fmt: skip
 """The file that marks a kind of directory, and what describes it; the first one found counts."""

@@ -1,5 +1,6 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from json import dumps
@@ -177,14 +178,25 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
 def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
     settings = {name: value for name, value in named.items() if value is not None}
+    if settings.get("text.field") == "none":  # as a setting it would mean the default
+        raise InputError('--column: a column called "none" cannot be chosen. Rename it.')
     return [*as_settings(settings), *(set_ or [])]
 
 
+def expanded(path: Path) -> Path:
+    """Return a path without ``~``, which a shell leaves in ``--output=~/model``."""
+    return Path(os.path.expanduser(path))
+
+
 def as_settings(values: Mapping[str, Any]) -> list[str]:
-    """Return settings as arguments of ``--set``; None becomes ``none``."""
+    """Return settings as arguments of ``--set``; None becomes ``none``, a path a string."""
+
+    def plain(value: Any) -> Any:
+        return value.item() if hasattr(value, "item") else os.fspath(value)  # NumPy's numbers
+
     return [
-        f"{setting}={'none' if value is None else dumps(value, ensure_ascii=False)}"
-        for setting, value in values.items()
+        f"{name}={'none' if value is None else dumps(value, ensure_ascii=False, default=plain)}"
+        for name, value in values.items()
     ]
 
 

@@ -117,6 +117,6 @@ class WindowStream:
             )
         if differences := changes(state.get("fingerprint", {}), self.fingerprint):
             raise InputError(
-                "the stream state comes from other data or settings: "
-                f"{'; '.join(map(str, differences))}."
+                "the shards, or how they are read, are not those that the run began with: "
+                f"{'; '.join(map(str, differences))}. Restore them."
             )

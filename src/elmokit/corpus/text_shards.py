@@ -15,7 +15,7 @@ from elmokit.corpus.readers import ReadReport, read_sentences, read_text_lines
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet, write_shards
 from elmokit.errors import Bounds, CheckedFields, ConfigError, Count, InputError, counted
 from elmokit.files.remote import as_file
-from elmokit.files.sources import text_sha256
+from elmokit.files.sources import describe_files, find_files, is_read_once, text_sha256
 from elmokit.text.normalization import Normalization, normalize
 from elmokit.text.sentences import ONE_PROCESS, Workers, tokenize_lines
 from elmokit.text.tokenizers.registry import (
@@ -27,7 +27,7 @@ from elmokit.text.tokenizers.registry import (
 
 log = logging.getLogger(__name__)
 
-NUM_HELD_OUT = "num_held_out"
+NUM_HELD_OUT, GENERAL_TEXT = "num_held_out", "general_text"
 SENTENCES_AN_EVENT = 500
 _BLOCK_SENTENCES = 5
 
@@ -202,10 +202,18 @@ class TextShards:
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
         del settings["tokenizer"]
+        general = {}
         if self.text.replay is None:  # as before there was one
             del settings["replay"], settings["replay_share"]
+        else:
+            files = find_files([Path(self.text.replay)])
+            if any(map(is_read_once, files)):
+                raise InputError(f"text.replay {files[0]}: this is read repeatedly. Give a file.")
+            share = self.text.replay_share
+            general[GENERAL_TEXT] = {"share": share, "sources": describe_files(files)}
         tokenizer = build_tokenizer(self.text.tokenizer)
         return {
+            **general,
             "tokenizer": tokenizer_metadata(tokenizer),
             "normalization": self.normalization,
             "settings": settings,

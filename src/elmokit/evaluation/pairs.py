@@ -5,6 +5,7 @@ adds both. Accuracies have intervals by bootstrap over the pairs. Source: Warsta
 (BLiMP), who compare whole sentences.
 """
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from elmokit.errors import InputError, Location, shown
+from elmokit.errors import InputError, Location, counted, shown
 from elmokit.evaluation.tables import table_records
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.json_files import parse_json
@@ -22,6 +23,8 @@ from elmokit.files.sources import plain_suffix
 from elmokit.shapes import Bool, Float
 from elmokit.text.normalization import normalize
 from elmokit.text.tokenizers.protocol import Tokenizer
+
+log = logging.getLogger(__name__)
 
 Scoring = Literal["forward", "backward", "summed"]
 """Whose surprisals decide which sentence of a pair is preferred."""
@@ -141,6 +144,12 @@ def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair])
             if not words:
                 raise InputError(f"The tokenizer finds no word in {shown(sentence)}.")
             places[row, column] = numbers.setdefault(words, len(numbers))
+    if (same := np.flatnonzero(places[0] == places[1])).size:
+        example = pairs[same[0]]
+        log.warning(
+            "%s tie, because both sentences have the same tokens, such as %r and %r",
+            counted(same.size, "pair"), example.good, example.bad,
+        )  # fmt: skip
     bits = np.empty((3, len(numbers)))
     has_unknown = np.empty(len(numbers), dtype=np.bool_)
     done = 0

@@ -7,7 +7,7 @@ column, without the spellings of unknown words, is the perplexity.
 import math
 import re
 import unicodedata
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
@@ -268,6 +268,7 @@ class TypedWord:
     backward_entropy: float
     """Bits, before its last token is read, from the end."""
     is_last: bool
+    """Whether the sentence ends after it."""
 
 
 def typed_words(
@@ -304,8 +305,13 @@ def typed_of(
         if token.start is not None:  # sentence ends have no place in the text
             owner = int(np.searchsorted(begins, token.start, side="right")) - 1
             parts[max(0, owner)].append(token)
-    typed = []
-    for index, ((start, end), own) in enumerate(zip(spans, parts, strict=True)):
+    # a word without tokens is in the sentence of the word before it
+    numbers, number = [], next((own[0].sentence for own in parts if own), None)
+    for own in parts:
+        number = own[0].sentence if own else number
+        numbers.append(number)
+    totals, index, typed = Counter(numbers), Counter[int | None](), []
+    for (start, end), own, number in zip(spans, parts, numbers, strict=True):
         counted = own
         if punctuation == "drop":
             is_word = [not all(unicodedata.category(c)[0] == "P" for c in t.word) for t in own]
@@ -316,14 +322,16 @@ def typed_of(
         typed.append(
             TypedWord(
                 file=own[0].file if own else None, line=own[0].line if own else None,
-                sentence=own[0].sentence if own else None, index=index, word=text[start:end],
+                sentence=own[0].sentence if own else None, index=index[number],
+                word=text[start:end],
                 start=start, end=end, num_tokens=len(counted),
                 is_unknown=any(token.is_unknown for token in counted),
                 spelling=sum(spellings) if spellings else None,
                 forward=forward, backward=backward, mean=(forward + backward) / 2,
                 forward_entropy=counted[0].forward_entropy if counted else math.nan,
                 backward_entropy=counted[-1].backward_entropy if counted else math.nan,
-                is_last=index == len(spans) - 1,
+                is_last=index[number] == totals[number] - 1,
             )
         )  # fmt: skip
+        index[number] += 1
     return typed

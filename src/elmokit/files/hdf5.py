@@ -267,7 +267,11 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
     """Open a file for reading; ``expected``, a sentence, is added if it is no whole HDF5 file."""
     path.open("rb").close()  # system errors name the path here, but not in h5py
     with damage(path, f"{expected} {_ADVICE}".strip(), what="not a whole HDF5 file"):
-        # without HDF5's own locks, which not all file systems have
-        file = h5py.File(path, "r", locking=False)
+        try:  # without HDF5's own locks, which not all file systems have
+            file = h5py.File(path, "r", locking=False)
+        except OSError as error:  # of a file that this process has open with them
+            if "file locking flag" not in str(error):
+                raise
+            file = h5py.File(path, "r")
     with file:
         yield Hdf5File(file, path)

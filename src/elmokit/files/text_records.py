@@ -42,6 +42,7 @@ _MOST_ROWS, _ROWS_BYTES = 1024, 1 << 24
 _MAX_STATED_BYTES, _MAX_COMPRESSION = 1 << 27, 100
 """Of a row group: more bytes of text than this, and this many times those stored, are not read."""
 _FASTA_SUFFIXES = (".fasta", ".fas", ".fa", ".faa", ".fna", ".ffn")
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -259,13 +260,23 @@ def table_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their first line.
 
-    Quotation marks have a meaning between commas only. ``lines`` are numbered from 1.
+    Between tabs, quotation marks are text, except around a cell in which all others are doubled, as
+    elmokit and spreadsheets write them. ``lines`` are numbered from 1.
     """
     if delimiter == ",":
         rows = csv_rows(path, (line for _, line in lines))
     else:
-        rows = ((number, line.split(delimiter)) for number, line in lines if line.strip())
+        rows = (
+            (number, list(map(_unquoted, line.split(delimiter))))
+            for number, line in lines
+            if line.strip()
+        )
     return (row for row in rows if row[1])
+
+
+def _unquoted(cell: str) -> str:
+    is_quoted = '""' in cell[1:-1] and _QUOTED.fullmatch(cell)
+    return cell[1:-1].replace('""', '"') if is_quoted else cell
 
 
 def rows_by_column(

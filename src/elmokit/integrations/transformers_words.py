@@ -105,6 +105,8 @@ class ElmoWordTokenizer(SavedTokenizer):
     ) -> BatchEncoding:
         if not return_offsets_mapping:
             return super()._encode_plus(text, *args, **options)
+        if options.get("is_split_into_words"):
+            raise InputError("Offsets are those in a text: leave out is_split_into_words.")
         tensors = options.pop("return_tensors", None)  # offsets are those of lists of ids
         encoded = super()._encode_plus(text, *args, **options)
         if is_single := isinstance(text, str):

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import InputError, check_choice
+from elmokit.errors import FormatError, InputError, check_choice
 from elmokit.files.sources import COMPRESSIONS
 from elmokit.inference.layers_and_states import Layers, StartState, check_layers
 from elmokit.shapes import Float
@@ -156,7 +156,11 @@ class PosData(NamedTuple):
 def read_pos_data(data: Path, *, units: Units = "words") -> PosData:
     """Read a directory of CoNLL-U, by words with universal tags or by morphemes (columns 3, 5)."""
     read = read_morphemes if units == "morphemes" else read_conllu
-    return PosData(*(list(read(path)) for path in find_splits(data, (".conllu",))))
+    splits = PosData(*(list(read(path)) for path in find_splits(data, (".conllu",))))
+    tags = {tag for sentence in splits.train for tag in sentence.tags}
+    if len(tags) < 2:
+        raise FormatError(f"{data}: all words of training are tagged {', '.join(tags)}.")
+    return splits
 
 
 _TEXT, _KEYS, _INVENTORY = ".data.xml", ".gold.key.txt", "senses.tsv"

@@ -5,6 +5,7 @@ alike. The loss is convex: the result depends on no seed, order or stopping time
 al. 2018, section 5.3 and table 6.
 """
 
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ class PosScore:
     name: str
     accuracy: float
     seen: float
-    """On words that occur in the training set, with the same spelling."""
+    """On words that occur in the training set, with the same spelling; NaN: there are none."""
     unseen: float
     num_words: int
     num_unseen: int
@@ -107,11 +108,15 @@ def _score(
     return PosScore(
         name=name,
         accuracy=float(accuracy_of(totals)),
-        seen=float(accuracy_of(totals - unseen_totals)),
-        unseen=float(accuracy_of(unseen_totals)),
+        seen=_accuracy(totals - unseen_totals),
+        unseen=_accuracy(unseen_totals),
         num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
         seconds=time.perf_counter() - started, counts=counts,
     )  # fmt: skip
+
+
+def _accuracy(totals: Num[np.ndarray, "2"]) -> float:
+    return float(accuracy_of(totals)) if totals[1] else math.nan
 
 
 def _majority_tags(train: Sequence[TaggedSentence], dev: Sequence[TaggedSentence]) -> list[str]:

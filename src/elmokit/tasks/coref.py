@@ -89,7 +89,9 @@ class CorefTask(Task[CorefDocument]):
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        return self.from_texts(words, tokenize, len(words))
+        are_words = all(isinstance(word, str) and len(word.split()) <= 1 for word in words)
+        sentences = [words] if are_words and len(words) > 1 else words
+        return self.from_texts(sentences, tokenize, len(sentences))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         clusters = enumerate(prediction, 1)

@@ -1,5 +1,6 @@
 """From raw text to shards, vocabulary and held-out sentences; again in a resumed run."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,10 @@ def words(shards):
     return sorted(" ".join(sentence) for sentence in shards.sentences())
 
 
-def test_finished_shards_are_used_as_they_are(corpus, run_dir, tmp_path):
+def test_finished_shards_are_used_as_they_are(corpus, run_dir, tmp_path, caplog):
     shards = prepared(corpus, to=tmp_path / "earlier").shards
-    made = prepared(shards.shard_dir, to=run_dir)
+    made = prepared(shards.shard_dir, to=run_dir, text=replace(TEXT, field="body"))
+    assert "--column has no effect" in caplog.text
     assert made.shards.shard_dir == shards.shard_dir
     assert made.valid is None
     assert not (run_dir / "shards").exists()

@@ -58,6 +58,13 @@ def test_sentences_are_normalized_as_the_model_reads_them(model):
     assert np.array_equal(scores.good, scores.bad)
 
 
+def test_pairs_of_the_same_tokens_are_told(model, caplog):
+    pairs = [Pair(good="the  bank", bad="the bank", labels={}), *PAIRS]
+    tokenizer = build_tokenizer(TokenizerConfig(name="whitespace"))
+    minimal.score_pairs(TextScorer(model, precision="fp32"), tokenizer, pairs)
+    assert "1 pair tie, because both" in caplog.text
+
+
 def test_a_pair_turned_round_has_the_other_outcome(scores):
     for reading in minimal.SCORINGS:
         first, _, turned = scores.outcomes(reading)
@@ -123,6 +130,9 @@ def test_the_command_writes_a_row_for_each_model_and_pair(write, tmp_path, model
     elmokit(*arguments, "--by", "nothing", expect=2)
     arguments[-1] = write("\n" + TEXTS["pairs.jsonl"], name="pairs.json")  # no suite
     elmokit(*arguments)
+    arguments_again = ["pairs", tmp_path / "model", tmp_path / "rows.tsv"]
+    again = elmokit(*arguments_again, "-o", tmp_path / "b.tsv", expect=2)
+    assert "'bad_backward' is a column of the output" in again.stderr
     twice = elmokit(*arguments, "--compare", tmp_path / "model", "--compare", "en", expect=2)
     assert "model' twice" in twice.stderr
 

@@ -47,6 +47,11 @@ def test_texts_are_read_however_they_are_stored(tmp_path, options):
         assert file.text("none") is None
 
 
+def test_a_file_that_is_open_with_locks_is_read(path):
+    with h5py.File(path, "r"), open_hdf5(path) as file:
+        assert "group" in file
+
+
 def test_nothing_leads_into_another_file_or_place(path):
     layout = h5py.VirtualLayout((1,), "f8")
     layout[0] = h5py.VirtualSource("b.h5", "y", (1,))[0]

@@ -25,6 +25,13 @@ def test_a_file_is_read_by_its_suffix(tmp_path, suffix, content):
     assert texts_of(tmp_path / f"a{suffix}", content, text_field="text") == TEXTS
 
 
+def test_cells_between_tabs_are_unquoted_if_all_marks_within_are_doubled(tmp_path):
+    cells = ['"""I see,"" he says."', '""""', '"No."', '"Yes," he said.', 'say ""', '""', '"a""']
+    content = "text\n" + "".join(f"{cell}\n" for cell in cells)
+    read = texts_of(tmp_path / "a.tsv", content, text_field="text")
+    assert read == ['"I see," he says.', '"', *cells[2:]]
+
+
 def test_json_lines_under_another_name_are_read_if_their_field_is_named(tmp_path):
     path = tmp_path / "a.txt"
     assert texts_of(path, AS_JSON, text_field="text") == TEXTS

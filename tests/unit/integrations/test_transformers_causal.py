@@ -102,6 +102,8 @@ def test_offsets_are_the_places_of_the_words_in_the_text(direction):
         assert places[0] == (0, 0), "a boundary that is not in the text"
     alone = tokenizer(text, return_offsets_mapping=True)
     assert alone["offset_mapping"] == batch["offset_mapping"][0]
+    with pytest.raises(InputError, match="is_split_into_words"):
+        tokenizer(text.split(), is_split_into_words=True, return_offsets_mapping=True)
 
 
 def test_what_cannot_be_scored_is_refused():

@@ -162,6 +162,12 @@ def test_what_is_safe_is_told_and_how_to_go_on(tmp_path, options):
     assert is_begun(tmp_path)
 
 
+def test_what_is_refused_is_not_advised_again(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        make(tmp_path, 5, error=ConfigError("another text"))
+    assert not hasattr(caught.value, "__notes__")
+
+
 def test_a_piece_whose_replacement_was_killed_counts_and_gets_its_name_back(tmp_path):
     pieces = Pieces(tmp_path)
     (tmp_path / "step-1").mkdir()

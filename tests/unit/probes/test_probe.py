@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from elmokit.errors import InputError
+from elmokit.errors import FormatError, InputError
 from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes import pos
+from elmokit.probes.inputs import read_pos_data
 from elmokit.probes.pos import MAJORITY, probe_pos
 from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
 from elmokit.text.tokenizers.registry import TokenizerConfig
@@ -49,6 +50,21 @@ def test_what_cannot_be_probed_is_told(tmp_path, name, options):
     toy_model().save(tmp_path / "model")
     with pytest.raises(InputError):
         run_probe(name, tmp_path / "data", str(tmp_path / "model"), **options)
+
+
+def test_training_of_one_tag_is_refused(tmp_path):
+    for split in ("train", "dev"):
+        row = "\t".join(["1", "oh", "oh", "INTJ", *"______"])
+        (tmp_path / f"{split}.conllu").write_text(f"{row}\n\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="all words of training are tagged INTJ"):
+        read_pos_data(tmp_path)
+
+
+def test_where_no_word_is_unseen_there_is_no_accuracy():
+    scores = probe_pos([], TRAIN, TRAIN)
+    assert scores[0].seen == scores[0].accuracy > 50
+    assert np.isnan(scores[0].unseen)
+    assert scores[0].num_unseen == 0
 
 
 TEXT = "the/DET dog/NOUN runs/VERB | the/DET runs/NOUN | a/DET cat/NOUN runs/VERB | run/VERB"

@@ -78,6 +78,8 @@ def test_a_line_of_raw_text_is_a_document_of_sentences():
     assert TASK.from_text("", SimpleTokenizer()).sentences == ()
     given = TASK.from_words(["  ", "She left", ""], SimpleTokenizer().tokenize)
     assert given.sentences == ((), ("She", "left"), ())
+    given = TASK.from_words(["Anna", "left"], SimpleTokenizer().tokenize)
+    assert given.sentences == (("Anna", "left"),)
     given = TASK.from_words(["Anna can't.", ["She", "left", "."]], SimpleTokenizer().tokenize)
     assert given.text == "Anna can't. She left ."
     assert TASK.as_json(given, [])["text"] == given.text

@@ -9,6 +9,7 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import Result, check_output, progress_bar, write_table
 from elmokit.errors import counted
+from elmokit.files.sources import find_files
 
 if TYPE_CHECKING:
     from elmokit.embed.lexical_change import ChangedWord
@@ -57,7 +58,7 @@ def change(
     """
     from elmokit.embed.lexical_change import find_changes
 
-    check_output(output, inputs=[a, b], overwrite=overwrite)
+    check_output(output, inputs=find_files([a, b]), overwrite=overwrite)
     with progress_bar("counting") as update:
         words = find_changes(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,

@@ -8,6 +8,8 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import Result, check_output, write_table
 from elmokit.errors import InputError, counted
+from elmokit.files.lines import numbered_lines
+from elmokit.files.sources import plain_suffix
 
 if TYPE_CHECKING:
     from elmokit.evaluation.pairs import Pair, PairFigures, PairScores
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 MAX_VALUES = 200
 """A label with more values, such as an id, makes no groups."""
 _COLUMNS = ("sentence_good", "sentence_bad")
+_SIDES = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
+_OUTPUT_COLUMNS = ("model", *_COLUMNS, *_SIDES, "has_unknown")
 _HEADER = f"{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
 
 
@@ -69,6 +73,9 @@ def pairs(
         return _suites(model, file, batch_size=batch_size, **scoring)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
+    clash = {name for pair in rows for name in pair.labels}.intersection(_OUTPUT_COLUMNS)
+    if output is not None and clash:
+        raise InputError(f"{min(clash)!r} is a column of the output, too. Rename it in the pairs.")
     names = [model, *(compare or [])]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"MODEL and --compare name {twice[0]!r} twice.")
@@ -119,10 +126,9 @@ def pairs(
 
 def _is_suite(path: Path, good: str) -> bool:
     """Tell whether a file is a suite; a ``.json`` file may also have pairs, one a line."""
-    if path.suffix.lower() != ".json" or not path.is_file():
+    if plain_suffix(path) != ".json" or not path.is_file():
         return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return good not in next(filter(str.strip, file), "")
+    return good not in next((line for _, line in numbered_lines(path) if line.strip()), "")
 
 
 def _suites(model: str, files: list[Path], **scoring: Any) -> Result:
@@ -162,7 +168,6 @@ def _row(name: str, part: "PairFigures") -> str:
 
 
 def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") -> None:
-    sides = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
     labels = [*dict.fromkeys(name for pair in rows for name in pair.labels)]
     lines = []
     for name, part in scores.items():
@@ -171,4 +176,4 @@ def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") ->
             cells = (f"{value:.4f}" for value in values)
             own = (pair.labels.get(label, "") for label in labels)
             lines.append([name, pair.good, pair.bad, *own, *cells, int(unknown)])
-    write_table(output, ["model", *_COLUMNS, *labels, *sides, "has_unknown"], lines)
+    write_table(output, ["model", *_COLUMNS, *labels, *_SIDES, "has_unknown"], lines)

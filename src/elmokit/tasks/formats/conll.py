@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -193,13 +194,14 @@ def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharact
 def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:
     begin = characters.location
     assert begin is not None  # it was read from a file
-    longest = max(characters.tokens, key=len)
+    signs = [unicodedata.normalize("NFC", sign) for sign in characters.tokens]
+    longest = max(signs, key=len)
     if len(longest) > 1:
         raise begin.error(
             f"{shown(longest)} is not one character: with units=characters each row has one, "
             "spaces included, and its tag; only models of units=words read rows of words."
         )
-    text = "".join(characters.tokens)
+    text = "".join(signs)
     tokens = tuple(tokenize(text))
     offsets = align(tokens, text)
     if offsets is None:

@@ -13,6 +13,7 @@ import torch
 from elmokit.config import parse_record
 from elmokit.corpus.preparation import PreparedText
 from elmokit.corpus.shards import ShardSet
+from elmokit.corpus.text_shards import GENERAL_TEXT
 from elmokit.evaluation.perplexity import PerplexityReport, perplexity_of_words
 from elmokit.evaluation.text_scorer import TextScorer
 from elmokit.files.atomic import atomic_file, previous_of
@@ -148,6 +149,7 @@ class Validation:
             **self.origin,
             "elmokit_version": __version__,
             "corpus": shards.metadata.get("sources", []),
+            **{key: shards.metadata[key] for key in (GENERAL_TEXT,) if key in shards.metadata},
             "tokens_in_corpus": shards.num_words,
             "targets_seen": progress.tokens,
             "epochs": progress.tokens / shards.num_targets,

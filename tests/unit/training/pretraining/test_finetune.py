@@ -14,6 +14,7 @@ from elmokit.corpus.shards import ShardSet
 from elmokit.corpus.text_shards import TextConfig
 from elmokit.errors import FormatError, InputError
 from elmokit.evaluation.perplexity import perplexity
+from elmokit.files.sources import describe_files
 from elmokit.jobs.job import MARK
 from elmokit.text.spelling import SpellingModel
 from elmokit.text.word_vocab import WordVocab
@@ -81,9 +82,17 @@ def test_replayed_text_is_trained_on_and_not_validated_on(run, tmp_path):
     )
     assert trained.count("boat") * 3 == pytest.approx(0.25 * len(trained), abs=3)
     assert set(validated) == {"river", "bank"}
+    told = load_model(tmp_path / "tuned").training_metadata["general_text"]
+    assert told == {"share": 0.25, "sources": describe_files([general])}
     shards = tmp_path / "tuned/shards"
     with pytest.raises(InputError, match=r"text\.replay"):
         finetune(config, str(tmp_path / "base"), [shards], tmp_path / "second")
+
+
+def test_replayed_text_is_no_pipe(run):
+    config = replace(CONFIG, text=TextConfig(replay="-"))
+    with pytest.raises(InputError, match=r"text\.replay -: .*repeatedly"):
+        run(config=config)
 
 
 def test_known_words_keep_their_probability_and_new_ones_share_that_of_unk():
