@@ -60,9 +60,9 @@ def pretrain(
         Stopped: after Ctrl-C and a checkpoint, from which ``resume`` goes on.
     """
     pretrain_command(
-        _paths(corpus), output=Path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
+        _paths(corpus), output=_path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
         epochs=epochs, tokens=tokens, valid=_paths(valid),
-        vocab=None if vocab is None else Path(vocab),
+        vocab=None if vocab is None else _path(vocab),
         set_=as_settings(settings or {}), resume=resume, device=device, workers=workers,
     )  # fmt: skip
     return load_model(output)
@@ -88,7 +88,7 @@ def finetune(
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
     finetune_command(
-        str(model), _paths(corpus), output=Path(output), minutes=minutes, epochs=epochs,
+        str(model), _paths(corpus), output=_path(output), minutes=minutes, epochs=epochs,
         tokens=tokens, valid=_paths(valid), set_=as_settings(settings or {}), resume=resume,
         device=device, workers=workers,
     )  # fmt: skip
@@ -125,8 +125,8 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
     """
     train_command(
-        task, output=Path(output), data=Path(data), model=None if model is None else str(model),
-        embeddings=embeddings, vectors=None if vectors is None else Path(vectors),
+        task, output=_path(output), data=_path(data), model=None if model is None else str(model),
+        embeddings=embeddings, vectors=None if vectors is None else _path(vectors),
         epochs=epochs, seed=seed, set_=as_settings(settings or {}), resume=resume,
         device=device,
     )  # fmt: skip
@@ -135,4 +135,8 @@ def train(
 
 def _paths(files: Files) -> list[Path]:
     is_one = isinstance(files, str | os.PathLike)
-    return [Path(file) for file in ([files] if is_one else files)]
+    return [_path(file) for file in ([files] if is_one else files)]
+
+
+def _path(path: AnyPath) -> Path:
+    return Path(os.path.expanduser(path))

@@ -80,6 +80,15 @@ def test_an_onnx_file_names_its_model(folder):
     assert "convert" in elmokit("info", folder / "model.onnx", expect=2).stderr
 
 
+def test_what_is_a_part_of_something_is_told(folder, tmp_path):
+    for path, problem in {
+        folder / "model/model.safetensors": "is a part of a model",
+        tmp_path: "has options.json and 0 .hdf5 files",
+    }.items():
+        (tmp_path / "options.json").touch()
+        assert problem in elmokit("info", path, expect=2).stderr
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -19,6 +19,7 @@ EXPLORE = "explore -m MODEL"
 ROWS = {
     "bench nothing text.txt": "nothing",
     "bench MODEL text.txt --precision fp64": "fp64",
+    "change . text.txt -o text.txt --overwrite": "is read by this command",
     "convert nothing out": "nothing",
     "convert MODEL MODEL --overwrite": "is read by this command",
     "demo --language fr": "'fr'",

@@ -2,11 +2,13 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import elmokit
+from elmokit.cli.options import as_settings
 from elmokit.learn import finetune, pretrain, train
 
 LINES = [f"The {noun} sat by the bank of the river ." for noun in ("cat", "dog", "king")] * 40
@@ -40,14 +42,24 @@ def test_none_switches_a_setting_off(tmp_path):
     assert config["vocab"]["max_size"] is None
 
 
-def test_numbers_of_numpy_and_paths_are_settings_and_a_tilde_is_the_home(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (np.float32(0.5), "0.5"),
+        (np.array([1, 2]), "[1, 2]"),
+        (Path("a 가"), '"a 가"'),
+        (None, "none"),
+    ],
+)
+def test_values_of_python_become_settings(value, told):
+    assert as_settings({"a.b": value}) == [f"a.b={told}"]
+
+
+def test_a_tilde_is_the_home_everywhere(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text("\n".join(LINES), encoding="utf-8")
-    settings = {"optimizer.learning_rate": np.float32(0.5), "text.replay": corpus}
-    pretrain(corpus, "~/model", preset="toy", tokens=400, settings=settings)
-    config = json.loads((tmp_path / "model/run.json").read_text())["config"]
-    assert (config["optimizer"]["learning_rate"], config["text"]["replay"]) == (0.5, str(corpus))
+    (tmp_path / "corpus.txt").write_text("\n".join(LINES), encoding="utf-8")
+    pretrain("~/corpus.txt", "~/model", preset="toy", tokens=400)
+    assert (tmp_path / "model/config.json").exists()
 
 
 def test_training_runs_outside_the_main_thread(tmp_path):

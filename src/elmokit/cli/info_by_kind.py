@@ -8,7 +8,7 @@ from typing import Any
 from elmokit.config import to_dict
 from elmokit.corpus.shards import MANIFEST_NAME, ShardSet
 from elmokit.embed.formats.registry import read_any_metadata, suffixes
-from elmokit.errors import FormatError, InputError, quoted
+from elmokit.errors import FormatError, InputError, counted, quoted
 from elmokit.evaluation.surprisal_files import read_shape
 from elmokit.files.json_files import read_json
 from elmokit.files.sources import damage, file_sha256
@@ -157,10 +157,13 @@ def _shards(directory: Path) -> Description:
 
 
 def _exported(directory: Path) -> Description:
-    weights = next(iter(sorted(directory.glob("*.hdf5"))), None)
-    if weights is None:
-        raise InputError(f"{directory} has {OPTIONS_NAME}, but no .hdf5 file of weights.")
-    return _described_file(weights)
+    weights = list(directory.glob("*.hdf5"))
+    if len(weights) != 1:
+        raise InputError(
+            f"{directory} has {OPTIONS_NAME} and {counted(len(weights), '.hdf5 file')}. Name the "
+            "file of weights."
+        )
+    return _described_file(weights[0])
 
 
 def _explorer(directory: Path) -> Description:

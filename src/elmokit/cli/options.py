@@ -1,6 +1,5 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from json import dumps
@@ -13,6 +12,7 @@ from elmokit.cli.output import configure_logging
 from elmokit.cli.threads import choose_threads
 from elmokit.corpus.readers import ReadReport, TextLine, read_text_lines
 from elmokit.errors import SEEDS, InputError, as_input_error
+from elmokit.files.json_files import jsonable
 from elmokit.files.sources import find_files
 from elmokit.text.given_sentences import check_text
 from elmokit.text.tokenizers.languages import LANGUAGES
@@ -114,10 +114,18 @@ _FORMATS = (
 )
 CORPUS_HELP = f"Files or folders of {_FORMATS}"
 TEXT_HELP = f"Files of {_FORMATS}."
+
+
+def _named_column(name: str | None) -> str | None:
+    if name == "none":  # as the setting text.field it means the default
+        raise typer.BadParameter('a column called "none" cannot be chosen. Rename it.')
+    return name
+
+
 TextFieldOption = Annotated[
     str | None,
     typer.Option(
-        "--column", "--text-field", metavar="NAME",
+        "--column", "--text-field", metavar="NAME", callback=_named_column,
         help="Field of JSON lines, or column of a table, that holds the text; a number from 1 if "
         "it has no header; 0 reads whole lines. Default: text.",
     ),
@@ -178,24 +186,13 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
 def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
     settings = {name: value for name, value in named.items() if value is not None}
-    if settings.get("text.field") == "none":  # as a setting it would mean the default
-        raise InputError('--column: a column called "none" cannot be chosen. Rename it.')
     return [*as_settings(settings), *(set_ or [])]
-
-
-def expanded(path: Path) -> Path:
-    """Return a path without ``~``, which a shell leaves in ``--output=~/model``."""
-    return Path(os.path.expanduser(path))
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
     """Return settings as arguments of ``--set``; None becomes ``none``, a path a string."""
-
-    def plain(value: Any) -> Any:
-        return value.item() if hasattr(value, "item") else os.fspath(value)  # NumPy's numbers
-
     return [
-        f"{name}={'none' if value is None else dumps(value, ensure_ascii=False, default=plain)}"
+        f"{name}={'none' if value is None else dumps(jsonable(value), ensure_ascii=False)}"
         for name, value in values.items()
     ]
 

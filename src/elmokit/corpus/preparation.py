@@ -129,7 +129,7 @@ def prepare_text(
         if text.replay is not None:
             raise InputError("text.replay is mixed into raw text, not finished shards.")
         if text.field is not None:
-            log.warning("--column has no effect on finished shards")
+            log.warning("text.field (--column) has no effect on finished shards")
         shards = sources.shards
         text_shards = text_shards.like(shards, normalization_is_fixed=normalization_is_fixed)
         for unused in (run_dir / SHARDS, valid_dir):  # of an earlier preparation, of other text

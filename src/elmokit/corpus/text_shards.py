@@ -202,24 +202,26 @@ class TextShards:
     def _metadata(self, sources: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         settings = dataclasses.asdict(self.text)
         del settings["tokenizer"]
-        general = {}
         if self.text.replay is None:  # as before there was one
             del settings["replay"], settings["replay_share"]
-        else:
-            files = find_files([Path(self.text.replay)])
-            if any(map(is_read_once, files)):
-                raise InputError(f"text.replay {files[0]}: this is read repeatedly. Give a file.")
-            share = self.text.replay_share
-            general[GENERAL_TEXT] = {"share": share, "sources": describe_files(files)}
         tokenizer = build_tokenizer(self.text.tokenizer)
         return {
-            **general,
+            **self._general_text(),
             "tokenizer": tokenizer_metadata(tokenizer),
             "normalization": self.normalization,
             "settings": settings,
             "sources": list(sources),
             "reader": None if self.reader is None else self.reader.name,
         }
+
+    def _general_text(self) -> dict[str, Any]:
+        """Return what is recorded of `replay`, if there is any."""
+        if self.text.replay is None:
+            return {}
+        files = find_files([Path(self.text.replay)])
+        if any(map(is_read_once, files)):
+            raise InputError(f"text.replay {files[0]}: this is read repeatedly. Give a file.")
+        return {GENERAL_TEXT: {"share": self.text.replay_share, "sources": describe_files(files)}}
 
 
 def hold_out(

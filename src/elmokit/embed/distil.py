@@ -83,7 +83,7 @@ def distil(
     paths = list(map(Path, corpus))
     check_target(output, inputs=find_files(paths), overwrite=overwrite)
     embedder = Embedder.load(model)
-    check_layers(layers, embedder.num_layers, one=True)
+    check_layers(layers, embedder.num_layers)
     if remove is not None and not 0 <= remove < embedder.dim:
         raise InputError(f"`remove` must be 0 to {embedder.dim - 1} components, got {remove}.")
     started = time.monotonic()

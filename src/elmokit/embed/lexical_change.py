@@ -188,7 +188,7 @@ def find_changes(
     if set(map(_place, files[0])) & set(map(_place, files[1])):
         raise InputError(f"{a} and {b} share a file: give two corpora.")
     embedder = Embedder.load(model, precision=precision)
-    which = check_layers(layers, embedder.num_layers, one=True)
+    which = check_layers(layers, embedder.num_layers)
     corpora = [
         _Corpus(str(path), its_files, embedder, text_field)
         for path, its_files in zip((a, b), files, strict=True)

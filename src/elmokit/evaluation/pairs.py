@@ -147,7 +147,7 @@ def score_pairs(scorer: TextScorer, tokenizer: Tokenizer, pairs: Sequence[Pair])
     if (same := np.flatnonzero(places[0] == places[1])).size:
         example = pairs[same[0]]
         log.warning(
-            "%s tie, because both sentences have the same tokens, such as %r and %r",
+            "both sentences of %s have the same tokens, which is a tie, such as %r and %r",
             counted(same.size, "pair"), example.good, example.bad,
         )  # fmt: skip
     bits = np.empty((3, len(numbers)))

@@ -27,8 +27,7 @@ from elmokit.weights.stored_bilm import StoredBiLM, open_bilm
 FIGURES = ("forward", "backward", "forward_entropy")
 """Fields of a typed word that predict its reading time."""
 BOTH = "both directions"
-BASELINE = ("length", "frequency")
-OWN_COLUMNS = (ITEM := "item", "sentence", "position", "word", "is_unknown", "spelling")
+_WORD_COLUMNS = ("sentence", "position", "word", "is_unknown", "spelling")
 
 Place = tuple[int, int]
 """Number of a sentence, and position of a word in it, both from 0."""
@@ -83,13 +82,8 @@ class ReadingReport:
 
 def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingReport:
     """Return how much a model says about the reading times of a table."""
-    chosen = [*options.measures, *options.against]
-    own_names = (*OWN_COLUMNS, *BASELINE, *FIGURES, BOTH)
-    if clashes := [name for name in chosen if name in own_names or chosen.count(name) > 1]:
-        raise InputError(
-            f"{clashes[0]!r} is given twice, or names a column of the result: rename it."
-        )
     table, spill = Table(path), options.spill
+    _check_names(options)
     texts, places = _texts_of(table, options)
     loaded = open_bilm(model)
     typed = typed_words(loaded, texts, state=options.state, **options.scoring)
@@ -112,7 +106,7 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
     predictors = {name: model_columns(name, typed, own_places, spill=spill) for name in FIGURES}
     both = np.concatenate([predictors["forward"], predictors["backward"]], axis=1)
     predictors |= {BOTH: both} | {name: table_columns(column) for name, column in others.items()}
-    base = dict(zip(BASELINE, map(table_columns, (lengths, frequencies)), strict=True))
+    base = {"length": table_columns(lengths), "frequency": table_columns(frequencies)}
     sentence, position = np.array(own_places).T
     baseline = np.concatenate([*base.values(), position[:, None].astype(float)], axis=1)
     items = None if options.sentence is not None else np.array(table[options.item])[usable].tolist()
@@ -129,7 +123,7 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
     columns |= base | {name: predictors[name] for name in FIGURES}
     header, rows = _tidy(own, own_places, columns)
     if items is not None:
-        header = [ITEM, *header]
+        header = ["item", *header]
         rows = [[item, *row] for item, row in zip(items, rows, strict=True)]
     return ReadingReport(
         words=len(own), left_out=len(words) - len(own), sentences=len(texts),
@@ -138,6 +132,18 @@ def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingRep
         spelled=any(word.spelling is not None for word in own),
         gains=gains, metadata=loaded.metadata(), header=header, rows=rows,
     )  # fmt: skip
+
+
+def _check_names(options: ReadingOptions) -> None:
+    """Refuse columns of the table that are called like another column of the result."""
+    own, chosen = ("length", "frequency", *FIGURES), [*options.measures, *options.against]
+    before = (f"{name}_{back}" for name in own for back in range(1, options.spill + 1))
+    taken = {"item", *_WORD_COLUMNS, *own, *before, BOTH}
+    for name in chosen:
+        if chosen.count(name) > 1:
+            raise InputError(f"--measure and --against name {name!r} twice.")
+        if name in taken:
+            raise InputError(f"{name!r} is a column of the result, too. Rename it in the table.")
 
 
 def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[Place]]:
@@ -248,4 +254,4 @@ def _tidy(
         cells = [f"{column[row]:.6g}" for column in numbers.values()]
         spelling = "" if word.spelling is None else f"{word.spelling:.6g}"
         rows.append([*place, word.word, int(word.is_unknown), spelling, *cells])
-    return [*OWN_COLUMNS[1:], *numbers], rows
+    return [*_WORD_COLUMNS, *numbers], rows

@@ -18,7 +18,7 @@ from elmokit.errors import FormatError
 from elmokit.evaluation.pairs import SCORINGS, Accuracy, Scoring, share_of
 from elmokit.evaluation.surprisal import typed_words
 from elmokit.files.json_files import parse_json
-from elmokit.files.lines import numbered_lines
+from elmokit.files.lines import read_text
 from elmokit.weights.stored_bilm import LoadedBiLM
 
 ALL = "all"
@@ -47,9 +47,8 @@ class Suite:
     def __init__(self, path: Path) -> None:
         self.path = path
         suite: Any = parse_json(
-            "\n".join(line for _, line in numbered_lines(path)), source=path,
-            advice="A SyntaxGym suite is expected.",
-        )  # fmt: skip
+            read_text(path), source=path, advice="A SyntaxGym suite is expected."
+        )
         try:
             self._items = [list(map(_regions_of, item["conditions"])) for item in suite["items"]]
             self._formulas = [_Formula(part["formula"], path) for part in suite["predictions"]]

@@ -250,6 +250,7 @@ class TypedWord:
     line: int | None
     sentence: int | None
     index: int
+    """Among the typed words of its sentence, from 0."""
     word: str
     start: int
     end: int
@@ -310,7 +311,8 @@ def typed_of(
     for own in parts:
         number = own[0].sentence if own else number
         numbers.append(number)
-    totals, index, typed = Counter(numbers), Counter[int | None](), []
+    source = next((own[0] for own in parts if own), None)
+    lengths, so_far, typed = Counter(numbers), Counter[int | None](), []
     for (start, end), own, number in zip(spans, parts, numbers, strict=True):
         counted = own
         if punctuation == "drop":
@@ -321,17 +323,16 @@ def typed_of(
         spellings = [token.spelling for token in counted if token.spelling is not None]
         typed.append(
             TypedWord(
-                file=own[0].file if own else None, line=own[0].line if own else None,
-                sentence=own[0].sentence if own else None, index=index[number],
-                word=text[start:end],
+                file=source and source.file, line=source and source.line,
+                sentence=number, index=so_far[number], word=text[start:end],
                 start=start, end=end, num_tokens=len(counted),
                 is_unknown=any(token.is_unknown for token in counted),
                 spelling=sum(spellings) if spellings else None,
                 forward=forward, backward=backward, mean=(forward + backward) / 2,
                 forward_entropy=counted[0].forward_entropy if counted else math.nan,
                 backward_entropy=counted[-1].backward_entropy if counted else math.nan,
-                is_last=index[number] == totals[number] - 1,
+                is_last=so_far[number] == lengths[number] - 1,
             )
         )  # fmt: skip
-        index[number] += 1
+        so_far[number] += 1
     return typed

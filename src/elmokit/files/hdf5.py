@@ -269,7 +269,7 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
     with damage(path, f"{expected} {_ADVICE}".strip(), what="not a whole HDF5 file"):
         try:  # without HDF5's own locks, which not all file systems have
             file = h5py.File(path, "r", locking=False)
-        except OSError as error:  # of a file that this process has open with them
+        except OSError as error:  # which HDF5 wants from all who open a file in one process
             if "file locking flag" not in str(error):
                 raise
             file = h5py.File(path, "r")

@@ -260,8 +260,8 @@ def table_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with the number of their first line.
 
-    Between tabs, quotation marks are text, except around a cell in which all others are doubled, as
-    elmokit and spreadsheets write them. ``lines`` are numbered from 1.
+    Between tabs, quotation marks are text, except around a cell with doubled marks and no single
+    one, as elmokit and spreadsheets write it. ``lines`` are numbered from 1.
     """
     if delimiter == ",":
         rows = csv_rows(path, (line for _, line in lines))

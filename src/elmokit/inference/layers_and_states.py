@@ -16,20 +16,18 @@ Layers = Literal["all", "top", "average"] | int
 """Layers to return: all, the last, their plain mean, or one by its number."""
 
 
-def check_layers(layers: object, num_layers: int, *, one: bool = False) -> Layers:
+def check_layers(layers: object, num_layers: int) -> Layers:
     """Return ``layers``; raise `InputError` with the choices if a model of L layers lacks them.
 
-    A number may be one of NumPy's. ``one``: as `check_one_layer`.
+    A number may be one of NumPy's.
     """
     if is_number(layers, whole=True) and 0 <= int(cast(int, layers)) < num_layers:
         return int(cast(int, layers))
-    names = ("top", "average") if one else ("all", "top", "average")
-    if isinstance(layers, str) and layers in names:
+    if isinstance(layers, str) and layers in ("all", "top", "average"):
         return cast(Layers, layers)
-    quoted = ", ".join(f'"{name}"' for name in names)
     raise InputError(
-        f"`layers` must be {quoted} or a number from 0 (the token layer) to {num_layers - 1} for "
-        f"this model, got {layers!r}."
+        f'`layers` must be "all", "top", "average" or a number from 0 (the token layer) to '
+        f"{num_layers - 1} for this model, got {layers!r}."
     )
 
 

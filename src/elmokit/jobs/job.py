@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from elmokit.errors import ConfigError, FormatError, InputError, Stopped, quoted
+from elmokit.errors import ElmokitError, FormatError, Stopped, quoted
 from elmokit.files.atomic import atomic_file, named, no_room, previous_of
 from elmokit.files.json_files import jsonable, parse_json, read_json, write_json
 from elmokit.files.temporary import exclusive_directory, remove_whole
@@ -217,11 +217,11 @@ class Job:
         """Say what is safe; a job that has saved nothing leaves no record to stumble over."""
         latest = self.pieces.latest
         if latest is not None:
-            if isinstance(error, InputError | ConfigError | FormatError):
-                return  # the same command would be refused again
             instead = " instead of --overwrite" if overwrite else ""
+            when = "once that is mended, " if isinstance(error, ElmokitError) else ""
             error.add_note(
-                f"{latest} is complete; the same command with --resume{instead} continues from it."
+                f"{latest} is complete; {when}the same command with --resume{instead} continues "
+                "from it."
             )
         elif not (self.result_name and (self.directory / self.result_name).exists()):
             self.forget()

@@ -154,12 +154,14 @@ class PosData(NamedTuple):
 
 
 def read_pos_data(data: Path, *, units: Units = "words") -> PosData:
-    """Read a directory of CoNLL-U, by words with universal tags or by morphemes (columns 3, 5)."""
+    """Read a directory of CoNLL-U, by words with universal tags or by morphemes (columns 3, 5).
+
+    `FormatError` if training has one tag alone.
+    """
     read = read_morphemes if units == "morphemes" else read_conllu
     splits = PosData(*(list(read(path)) for path in find_splits(data, (".conllu",))))
-    tags = {tag for sentence in splits.train for tag in sentence.tags}
-    if len(tags) < 2:
-        raise FormatError(f"{data}: all words of training are tagged {', '.join(tags)}.")
+    if len({tag for sentence in splits.train for tag in sentence.tags}) < 2:
+        raise FormatError(f"{data}: all words of the training set have the same tag.")
     return splits
 
 

@@ -302,7 +302,7 @@ def neighbors_of_word(
     the neighbors of the word there; ``tokenizer`` splits the text instead of the model's own.
     """
     check_one_layer(layers)
-    layer: Any = check_layers(layers, embedder.num_layers, one=True)
+    layer: Any = check_layers(layers, embedder.num_layers)
     form = embedder.normalization
     of_text = build_tokenizer(tokenizer_for_model(embedder.tokenizer_config, tokenizer))
     splitter = NormalizingTokenizer(of_text, form)

@@ -36,6 +36,7 @@ class PosScore:
     seen: float
     """On words that occur in the training set, with the same spelling; NaN: there are none."""
     unseen: float
+    """On the others; NaN: there are none."""
     num_words: int
     num_unseen: int
     seconds: float
@@ -108,14 +109,14 @@ def _score(
     return PosScore(
         name=name,
         accuracy=float(accuracy_of(totals)),
-        seen=_accuracy(totals - unseen_totals),
-        unseen=_accuracy(unseen_totals),
+        seen=_accuracy_or_nan(totals - unseen_totals),
+        unseen=_accuracy_or_nan(unseen_totals),
         num_words=int(totals[1]), num_unseen=int(unseen_totals[1]),
         seconds=time.perf_counter() - started, counts=counts,
     )  # fmt: skip
 
 
-def _accuracy(totals: Num[np.ndarray, "2"]) -> float:
+def _accuracy_or_nan(totals: Num[np.ndarray, "2"]) -> float:
     return float(accuracy_of(totals)) if totals[1] else math.nan
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from elmokit.errors import FormatError, counted
+from elmokit.errors import FormatError, InputError, counted, shown
 from elmokit.metrics.task_scores import MEASURES, average_f1_of, count_clusters, f1s_of
 from elmokit.tasks.formats.conll import (
     Clusters,
@@ -89,9 +89,17 @@ class CorefTask(Task[CorefDocument]):
         return self.example_of(*map(tuple, tokenizer.sentences(text)), texts=[text])
 
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
-        are_words = all(isinstance(word, str) and len(word.split()) <= 1 for word in words)
-        sentences = [words] if are_words and len(words) > 1 else words
-        return self.from_texts(sentences, tokenize, len(sentences))
+        """Make a document of sentences, each a string or a list of words.
+
+        `InputError` for strings without spaces, some of them single tokens: words of one sentence.
+        """
+        have_no_space = all(isinstance(word, str) and len(word.split()) < 2 for word in words)
+        if len(words) > 1 and have_no_space and any(len(tokenize(word)) == 1 for word in words):
+            raise InputError(
+                f"{shown(words)}: a document is a list of sentences, each a string or a list of "
+                "words. Give one sentence of words as [[…]]."
+            )
+        return self.from_texts(words, tokenize, len(words))
 
     def show(self, example: CorefDocument, prediction: Clusters) -> str:
         clusters = enumerate(prediction, 1)

@@ -81,7 +81,8 @@ def train(
         gradients = [p.grad for p in parameters if p.grad is not None]
         total_norm = torch.nn.utils.get_total_norm(gradients)
         norm = float(total_norm)
-        if config.clip_norm is not None and norm > config.clip_norm:
+        # PyTorch divides by the norm + 1e-6, so it scales gradients just below the limit, too
+        if config.clip_norm is not None and not norm < 0.999 * config.clip_norm:
             torch.nn.utils.clip_grads_with_norm_(parameters, config.clip_norm, total_norm)
         # one exchange between processes for all figures
         names = sorted(result.parts)

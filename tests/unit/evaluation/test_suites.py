@@ -1,5 +1,6 @@
 """Suites with regions: formulas over sums of surprisals."""
 
+import gzip
 import json
 
 import numpy as np
@@ -76,6 +77,11 @@ def test_the_command_scores_suites_by_themselves(write_suite, tmp_path):
     printed = json.loads(elmokit(*arguments, "--json").stdout)
     (rows,) = printed["suites"].values()
     assert [row["items"] for row in rows] == [2] * 4
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress(write_suite().read_bytes()))
+    assert (
+        json.loads(elmokit(*arguments[:2], packed, "--json").stdout)["suites"][str(packed)] == rows
+    )
     elmokit(*arguments, "--by", "kind", expect=2)
 
 

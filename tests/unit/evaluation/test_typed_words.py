@@ -42,6 +42,7 @@ def test_index_and_end_are_those_of_the_sentence_and_not_of_the_line(model):
     rows = surprisal_of_lines(scorer, tokenizer, [TextLine(None, 1, text)])
     words = typed_of(text, rows)
     assert [word.index for word in words] == [0, 1, 2, 3, 0, 1, 2]
+    assert [word.sentence for word in words] == [0] * 4 + [1] * 3
     assert [word.is_last for word in words] == [False] * 3 + [True] + [False] * 2 + [True]
 
 

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from elmokit.cli.commands.probe import _table
 from elmokit.errors import FormatError, InputError
+from elmokit.files.json_files import jsonable
 from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes import pos
 from elmokit.probes.inputs import read_pos_data
 from elmokit.probes.pos import MAJORITY, probe_pos
-from elmokit.probes.probe import Figure, Probe, run_probe, training_gains
+from elmokit.probes.probe import Figure, Probe, plain_score, run_probe, training_gains
 from elmokit.text.tokenizers.registry import TokenizerConfig
 
 from ...builders.probe_sources import TableSource, tagged
@@ -56,7 +58,7 @@ def test_training_of_one_tag_is_refused(tmp_path):
     for split in ("train", "dev"):
         row = "\t".join(["1", "oh", "oh", "INTJ", *"______"])
         (tmp_path / f"{split}.conllu").write_text(f"{row}\n\n", encoding="utf-8")
-    with pytest.raises(FormatError, match="all words of training are tagged INTJ"):
+    with pytest.raises(FormatError, match="all words of the training set"):
         read_pos_data(tmp_path)
 
 
@@ -64,6 +66,8 @@ def test_where_no_word_is_unseen_there_is_no_accuracy():
     scores = probe_pos([], TRAIN, TRAIN)
     assert scores[0].seen == scores[0].accuracy > 50
     assert np.isnan(scores[0].unseen)
+    *_, row, _ = _table(pos.PROBE, jsonable(list(map(plain_score, scores))))
+    assert row.split()[-1] == f"{scores[0].seen:.2f}", "no column of unseen words"
     assert scores[0].num_unseen == 0
 
 

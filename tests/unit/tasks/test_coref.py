@@ -2,6 +2,9 @@
 
 import random
 
+import pytest
+
+from elmokit.errors import InputError
 from elmokit.tasks.coref import MAX_TRAINING_SENTENCES, CorefTask
 from elmokit.tasks.formats.conll import CorefDocument
 from elmokit.text.tokenizers.protocol import WhitespaceTokenizer
@@ -78,8 +81,10 @@ def test_a_line_of_raw_text_is_a_document_of_sentences():
     assert TASK.from_text("", SimpleTokenizer()).sentences == ()
     given = TASK.from_words(["  ", "She left", ""], SimpleTokenizer().tokenize)
     assert given.sentences == ((), ("She", "left"), ())
-    given = TASK.from_words(["Anna", "left"], SimpleTokenizer().tokenize)
-    assert given.sentences == (("Anna", "left"),)
+    given = TASK.from_words(["Hello.", "Goodbye."], SimpleTokenizer().tokenize)
+    assert given.sentences == (("Hello", "."), ("Goodbye", "."))
+    with pytest.raises(InputError, match="list of sentences"):
+        TASK.from_words(["Anna", "can't"], SimpleTokenizer().tokenize)
     given = TASK.from_words(["Anna can't.", ["She", "left", "."]], SimpleTokenizer().tokenize)
     assert given.text == "Anna can't. She left ."
     assert TASK.as_json(given, [])["text"] == given.text

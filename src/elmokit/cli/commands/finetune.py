@@ -80,7 +80,7 @@ def finetune(
     choose_threads(threads)
     with watch_training("fine-tuning", run_options) as watched:
         result = run(
-            config, model, corpus, options.expanded(output), watched,
+            config, model, corpus, output, watched,
             general=general or [], count_vocab=vocab == "corpus",
         )  # fmt: skip
     lines = [

@@ -76,7 +76,7 @@ def pretrain(
     )  # fmt: skip
     choose_threads(threads)
     with watch_training("training", run_options) as watched:
-        result = run(config, corpus, options.expanded(output), watched)
+        result = run(config, corpus, output, watched)
     lines = [
         f"model          {result.model_dir}",
         f"steps          {result.progress.step}",

@@ -87,7 +87,7 @@ def train(
 
     with progress_bar("layers") as update:
         result = train_task(
-            config, train_path, dev_path, options.expanded(output), model=model,
+            config, train_path, dev_path, output, model=model,
             precision=precision, vectors=vectors, device=device, cache_dir=layer_cache,
             resume=resume,
             save_on_signals=True, on_step=on_step,

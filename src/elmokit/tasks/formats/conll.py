@@ -194,7 +194,10 @@ def read_characters(path: StrPath, tokenize: Tokenize) -> Iterator[TaggedCharact
 def _tokenized(characters: TaggedSentence, tokenize: Tokenize) -> TaggedCharacters:
     begin = characters.location
     assert begin is not None  # it was read from a file
-    signs = [unicodedata.normalize("NFC", sign) for sign in characters.tokens]
+    # only what is decomposed: some single characters are not stable under NFC
+    signs = [
+        sign if len(sign) == 1 else unicodedata.normalize("NFC", sign) for sign in characters.tokens
+    ]
     longest = max(signs, key=len)
     if len(longest) > 1:
         raise begin.error(

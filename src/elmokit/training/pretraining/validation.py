@@ -149,7 +149,6 @@ class Validation:
             **self.origin,
             "elmokit_version": __version__,
             "corpus": shards.metadata.get("sources", []),
-            **{key: shards.metadata[key] for key in (GENERAL_TEXT,) if key in shards.metadata},
             "tokens_in_corpus": shards.num_words,
             "targets_seen": progress.tokens,
             "epochs": progress.tokens / shards.num_targets,
@@ -158,6 +157,8 @@ class Validation:
             "seed": self.seed,
             "perplexity": jsonable(report),
         }
+        if GENERAL_TEXT in shards.metadata:
+            self.model.training_metadata[GENERAL_TEXT] = shards.metadata[GENERAL_TEXT]
         self.model.save(target or self.run_dir / BEST)
 
 

@@ -1,5 +1,7 @@
 """Formats in columns: tagged words and characters, treebanks, coreference."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from elmokit.errors import FormatError
 from elmokit.metrics.task_scores import read_spans, write_tags
 from elmokit.tasks.formats import conll
-from elmokit.tasks.formats.conll import read_columns, read_coreference
+from elmokit.tasks.formats.conll import read_characters, read_columns, read_coreference
 from elmokit.tasks.formats.conllu import read_conllu, read_morphemes
 from elmokit.tasks.tagging import NerTask
 
@@ -102,6 +104,13 @@ def test_characters_become_tokens_and_their_tags_go_with_them(
     assert read_spans(task.gold(example)) == entities
     answer = task.in_units_of_gold(example, list(example.tags))
     assert task.score([task.gold(example)], [answer]).value == score
+
+
+def test_characters_may_be_decomposed_or_have_no_composed_form(write):
+    signs = [unicodedata.normalize("NFD", "한"), "\u0958", "\ufb2a"]
+    path = write("".join(f"{sign}\tO\n" for sign in signs))
+    (example,) = read_characters(path, lambda text: [text])
+    assert example.text == "한\u0958\ufb2a"
 
 
 def test_tokens_that_share_characters_give_spans_that_do_not():
