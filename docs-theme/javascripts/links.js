@@ -4,7 +4,7 @@ const root = new URL("..", document.currentScript.src).href;
 const served = "http://127.0.0.1:8765/";
 document.addEventListener("DOMContentLoaded", () => {
   for (const link of document.querySelectorAll(`a[href^="${served}#"]`)) {
-    link.href = `${root}explorer/index.html${link.href.slice(served.length)}`;
+    link.href = `${root}explorer/index.html?docs${link.href.slice(served.length)}`;
   }
   const isKorean = (href) => href.startsWith(`${root}ko/`);
   for (const link of document.querySelectorAll("a.md-footer__link")) {

@@ -128,7 +128,7 @@ def test_every_panel_leads_to_its_lesson(
     browser_page, toy_folder, serve_folder, tmp_path, language, folder
 ):
     (tmp_path / "explorer").symlink_to(toy_folder, target_is_directory=True)
-    page = browser_page(f"{serve_folder(tmp_path)}explorer/index.html", locale=language)
+    page = browser_page(f"{serve_folder(tmp_path)}explorer/index.html?docs", locale=language)
     expect(page.locator(".panel .lesson a")).to_have_count(9)  # the site of the documentation
     for link in page.locator(".panel .lesson a").all():
         path = link.get_attribute("href").removeprefix("../").removesuffix(".html")

@@ -1,13 +1,16 @@
 """Models of other kinds in the page, and those that the server computes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import elmokit
 from elmokit.text.tokenizers.registry import TokenizerConfig
 from elmokit.web.page import models
+from elmokit.weights.model_dir import PretrainedBiLM
 
 from ..builders.browser_calls import BLANK, TEXTS, caller, check_alike, check_tokens
 from ..builders.live_server import served_page
@@ -82,3 +85,21 @@ def test_a_server_answers_through_the_same_interface(call, call_server, folder):
     ):
         here, there = call("plain", method, *args), call_server("plain", method, *args)
         check_alike(here, there, error=1e-4)
+
+
+def test_a_model_without_highways_has_no_such_part(browser_page, folder, show):
+    plain = toy_model(tokenizer=TokenizerConfig(name="simple", version="2"))
+    config = replace(plain.config, char_cnn=replace(plain.config.char_cnn, num_highway=0))
+    model = PretrainedBiLM(
+        config, word_vocab=plain.word_vocab, softmax_config=plain.softmax_config,
+        tokenizer=plain.tokenizer,
+    )  # fmt: skip
+    model.reset_parameters(torch.Generator().manual_seed(0))
+    model.save(folder / "flat")
+    with served_page([folder / "flat"]) as explorer:
+        page = browser_page(f"{explorer.url}#lang=en&text=a+light+bag&word=1")
+        show(page, "follow", ".flow .part")
+        parts = page.locator(".flow .part button")
+        controlled = [part.get_attribute("aria-controls") for part in parts.all()]
+    assert {"follow-filters", "follow-projection"} < set(controlled)
+    assert "follow-highway" not in controlled

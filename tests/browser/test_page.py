@@ -179,6 +179,14 @@ def test_an_address_holds_what_its_reader_sees(browser_page, toy_site):
     assert page.input_value("#sentence") == "a light bag"
 
 
+def test_the_language_changes_model_and_example_as_after_a_reload(browser_page, toy_site):
+    page = browser_page(f"{toy_site}#lang=ko&model=ko&word=3")
+    page.wait_for_function("/word=3/.test(location.hash)")
+    page.get_by_label("English").check()
+    page.wait_for_function("/model=en/.test(location.hash)")
+    assert "word=" not in page.evaluate("location.hash")
+
+
 def test_words_are_one_tab_stop_with_arrow_keys(browser_page, toy_site):
     page = browser_page(f"{toy_site}#lang=en&text=a+light+bag&word=1")
     page.wait_for_function(SETTLED, arg=3)
@@ -193,10 +201,13 @@ def test_words_are_one_tab_stop_with_arrow_keys(browser_page, toy_site):
 
 def test_an_address_with_nonsense_opens_the_page(browser_page, toy_site, show):
     hash = "lang=constructor&model=constructor&panel=constructor&layer=-1&word=1.5&text=a+b+c"
+    hash += "&gamma=1e308&lambda=-5&w0=1e308"
     page = browser_page(f"{toy_site}#{hash}", locale="en")
     page.wait_for_selector("#follow .flow")
     assert page.locator('.sentence .word[aria-pressed="true"]').inner_text() == "b"
     show(page, "map", "svg.map")
+    show(page, "mixture", "svg")
+    assert "NaN" not in page.locator("#mixture").inner_text()
 
 
 HOLD = """() => {

@@ -1,6 +1,7 @@
 """A whole experiment in one call: check, plan, run, score, and write a report after every run."""
 
 import logging
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -159,8 +160,9 @@ class _Session:
             read[run.dataset] = {"data": run.metadata["data"]}
         for (dataset, condition), rate in self.rates.items():
             read[dataset].setdefault("--rates", {})[condition] = rate
+        overrides = sorted(re.sub(r"\s*=\s*", "=", one, count=1) for one in self.options.overrides)
         settings = {
-            "experiment": self.experiment.name, "--set": sorted(self.options.overrides),
+            "experiment": self.experiment.name, "--set": overrides,
             "--tune": self.options.tune,
         }  # fmt: skip
         return Identity(settings, read)

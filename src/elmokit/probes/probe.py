@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from elmokit.errors import InputError, check_choice
+from elmokit.files.json_files import jsonable
 from elmokit.metrics.bootstrap import Counts, RunCounts, ScoreFunction, bootstrap_gain
 from elmokit.probes.inputs import (
     TRAINED,
@@ -114,7 +115,8 @@ def run_probe(
 
 
 def plain_score(score: Any) -> dict[str, Any]:
-    return {part.name: getattr(score, part.name) for part in fields(score) if part.repr}
+    """Return a score as JSON has it: what it has no number for is None."""
+    return jsonable({part.name: getattr(score, part.name) for part in fields(score) if part.repr})
 
 
 def words_of(*parts: Sequence[Any]) -> set[str]:

@@ -114,10 +114,15 @@ def check_run_dir(directory: Path) -> None:
     """Refuse what is no directory of a training run, or one of a task."""
     if not directory.is_dir():
         raise FileNotFoundError(f"There is no run {directory}: a directory is expected.")
-    if (directory / RUN_CONFIG_NAME).exists() or command_of(directory) == "train":
+    command = command_of(directory)
+    if (directory / RUN_CONFIG_NAME).exists() or command == "train":
         raise InputError(
             f"{directory} is a run of `elmokit train`, which has no perplexities to draw. See "
             f"`elmokit explore --task {quoted(directory)}`."
+        )
+    if command not in (None, "pretrain", "finetune"):
+        raise InputError(
+            f"{directory} is a run of `elmokit {command}`: there are no losses to draw."
         )
     if not any((directory / name).exists() for name in (RUN_FILE, METRICS_FILE, MARK)):
         raise InputError(

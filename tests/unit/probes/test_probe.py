@@ -5,7 +5,6 @@ import pytest
 
 from elmokit.cli.commands.probe import _table
 from elmokit.errors import FormatError, InputError
-from elmokit.files.json_files import jsonable
 from elmokit.metrics.task_scores import accuracy_of
 from elmokit.probes import pos
 from elmokit.probes.inputs import read_pos_data
@@ -66,7 +65,7 @@ def test_where_no_word_is_unseen_there_is_no_accuracy():
     scores = probe_pos([], TRAIN, TRAIN)
     assert scores[0].seen == scores[0].accuracy > 50
     assert np.isnan(scores[0].unseen)
-    *_, row, _ = _table(pos.PROBE, jsonable(list(map(plain_score, scores))))
+    *_, row, _ = _table(pos.PROBE, list(map(plain_score, scores)))
     assert row.split()[-1] == f"{scores[0].seen:.2f}", "no column of unseen words"
     assert scores[0].num_unseen == 0
 

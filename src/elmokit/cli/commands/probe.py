@@ -11,7 +11,6 @@ import typer
 from elmokit.cli import options
 from elmokit.cli.output import Result, check_output, progress_bar
 from elmokit.errors import InputError, counted
-from elmokit.files.json_files import jsonable
 from elmokit.probes.registry import describe_probes, find_probe
 
 
@@ -52,7 +51,7 @@ def probe(
             test=test, units=units, seed=seed, state=state, device=device, precision=precision,
             on_sentence=lambda: update(next(done)),
         )  # fmt: skip
-    plain = jsonable([plain_score(score) for score in result.scores])
+    plain = [plain_score(score) for score in result.scores]
     counts = {score.name: [getattr(score, probe_used.counts)] for score in result.scores}
     gains = training_gains(probe_used, counts)
     report: dict[str, Any] = {"probe": name, "scores": plain, "gains": [asdict(g) for g in gains]}

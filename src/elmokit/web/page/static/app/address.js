@@ -1,15 +1,15 @@
 /** The state of the page in its address, after the #, so that a link shows the same. */
 
-const NUMBERS = new Set(["word", "layer", "gamma", "lambda", "tour", "w0", "w1", "w2"]);
 const COUNTS = new Set(["word", "layer", "tour"]);
+const RANGES = { gamma: [0, 3], lambda: [0, 1], w0: [-5, 5], w1: [-5, 5], w2: [-5, 5] }; // of the sliders
 
 export function readAddress() {
   const state = {};
   for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
-    if (!NUMBERS.has(key)) state[key] = value;
-    else if (value !== "" && Number.isFinite(Number(value))) {
-      state[key] = COUNTS.has(key) ? Math.max(0, Math.trunc(Number(value))) : Number(value);
-    }
+    const isNumber = value !== "" && Number.isFinite(Number(value));
+    if (COUNTS.has(key)) state[key] = isNumber ? Math.max(0, Math.trunc(Number(value))) : undefined;
+    else if (key in RANGES) state[key] = isNumber ? Math.min(RANGES[key][1], Math.max(RANGES[key][0], Number(value))) : undefined;
+    else state[key] = value;
   }
   return state;
 }

@@ -8,7 +8,7 @@ import { Failure, Slider, html, number, useAsync, useEffect, useKept, usePage, u
 
 const SIZE = [400, 210];
 const PAIRS = [[0, 1], [0, 2], [1, 2]];
-const SECONDS_OF_LAYERS = [0, 1.6]; // when the play goes on to layer 1, and to 2
+const SECONDS_A_LAYER = 1.6;
 
 export function FirstView() {
   const { language } = usePage();
@@ -65,9 +65,9 @@ function usePlay(top) {
   useEffect(() => {
     if (plays === 0) return undefined;
     const back = plays > 1 ? 1 : 0; // a second to return to layer 0
-    const timers = SECONDS_OF_LAYERS.map((seconds, j) => setTimeout(() => setLayer(j + 1), 1000 * (seconds + back)));
+    const timers = Array.from({ length: top }, (_, j) => setTimeout(() => setLayer(j + 1), 1000 * (SECONDS_A_LAYER * j + back)));
     return () => timers.forEach(clearTimeout);
-  }, [plays]);
+  }, [plays, top]);
   const move = (value) => { setPlays(0); setLayer(value); };
   return [layer, move, () => { setLayer(0); setPlays(plays + 1); }];
 }

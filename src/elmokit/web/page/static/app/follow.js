@@ -17,7 +17,8 @@ export function Follow() {
 function Flow({ trace }) {
   const { t } = usePage();
   const readsBytes = trace.filters.length > 0;
-  const parts = Object.keys(PARTS).filter((part) => readsBytes || ["projection", "lstm", "mixture"].includes(part));
+  const without = [...(readsBytes ? [] : ["characters", "filters", "pooling"]), ...(trace.highways.length > 0 ? [] : ["highway"])];
+  const parts = Object.keys(PARTS).filter((part) => !without.includes(part));
   const [chosen, setChosen] = useKept("part of the network", "characters");
   const open = parts.includes(chosen) || chosen === "" ? chosen : parts[0];
   return html`<p class="seen">${t("follow.unfold")} ${t("follow.cells")}</p>

@@ -50,10 +50,8 @@ function App() {
   const { compute, rest } = connected.value ?? NOT_YET;
   const { panels } = rest;
   const models = compute?.catalog.models ?? [];
-  const name =
-    models.find((one) => one.name === state.model)?.name ??
-    models.find((one) => one.language === lang)?.name ??
-    models[0]?.name;
+  const usual = models.find((one) => one.language === lang)?.name ?? models[0]?.name;
+  const name = models.find((one) => one.name === state.model)?.name ?? usual;
   const [loaded, setLoaded] = useState(0);
   const opened = useAsync(
     () => compute.open(name, { onProgress: ({ loaded, total }) => setLoaded(total ? loaded / total : 0) }),
@@ -82,7 +80,7 @@ function App() {
   const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
-    t, lang, state, shown, set, compute, panels, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
+    t, lang, state, shown, set, compute, panels, name, usual, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
     replaceWord: async (i, word) => {
       if (tokens.value.text !== text || tokens.value.model !== name) return; // typed since: the candidate is of another text
@@ -160,10 +158,10 @@ function skip(event) {
 
 function Top() {
   return html`<${Page.Consumer}>
-    ${({ t, lang, state, set, name }) => html`<div class="top">
+    ${({ t, lang, state, set, name, usual }) => html`<div class="top">
       <p class="brand">elmokit</p>
       <${Choice} name="lang" label=${t("page.language")} value=${lang}
-        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${(value) => set({ lang: value, ...(state.text !== undefined && { model: name }) })} />
+        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${(value) => set({ lang: value, ...(state.text !== undefined ? { model: name } : name === usual && { model: undefined, word: undefined }) })} />
       <${Choice} name="theme" label=${t("page.theme")} value=${state.theme ?? ""}
         options=${[["", t("page.auto")], ["light", t("page.light")], ["dark", t("page.dark")]]}
         onChange=${(value) => set({ theme: value || undefined })} />

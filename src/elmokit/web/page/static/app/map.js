@@ -30,18 +30,19 @@ export function MapOfMeanings() {
     return { entry, all: [...typedIn, ...given], missed: typed.filter((one) => !one.words.some(same)).length };
   }, [entry, lines, words, index, info.name], entry !== undefined);
   if (pack.error) return html`<${Failure} error=${pack.error} />`;
+  if (entry === undefined) return html`<p class="note" role="status">${t("near.reading")}</p>`;
   const all = found.value?.entry === entry ? (found.value?.all ?? []) : [];
   return html`<div class="fields">
-      <${Menu} label=${t("map.word")} value=${entry?.word} options=${entries.map((one) => [one.word, one.word])}
+      <${Menu} label=${t("map.word")} value=${entry.word} options=${entries.map((one) => [one.word, one.word])}
         onChange=${(word) => { setChosen(0); set({ entry: word }); }} />
       <${Slider} label=${t("map.layer")} min="0" max=${top} step="1" value=${layer} shown=${t(layer ? "map.layerShown" : "map.layer0", { layer })}
         onInput=${(value) => set({ layer: value })} />
     </div>
-    <label class="typed"><span>${t("map.own", { word: entry?.word ?? "" })}</span>
+    <label class="typed"><span>${t("map.own", { word: entry.word })}</span>
       <textarea rows="2" value=${own} onInput=${(event) => setOwn(event.target.value)} /></label>
     ${found.error && html`<${Failure} error=${found.error} />`}
     ${found.value?.missed > 0 && html`<p class="note" role="status">${t("map.missed", { count: found.value.missed, word: entry.word })}</p>`}
-    ${all.length > 1 && entry && html`<${Points} all=${all} entry=${entry} layer=${layer} lang=${lang} chosen=${Math.min(chosen, all.length - 1)} onChoose=${setChosen} />`}`;
+    ${all.length > 1 && html`<${Points} all=${all} entry=${entry} layer=${layer} lang=${lang} chosen=${Math.min(chosen, all.length - 1)} onChoose=${setChosen} />`}`;
 }
 
 /** A typed text with its words, and where they stand in it. */

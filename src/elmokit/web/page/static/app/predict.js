@@ -1,6 +1,6 @@
 /** What each direction, and both, expect in place of a word. */
 
-import { Calculation, Marks, Result, Words, html, number, useAsync, usePage, useState } from "./ui.js";
+import { Calculation, Marks, Result, Words, html, isMark, number, useAsync, usePage, useState } from "./ui.js";
 
 const WAYS = ["forward", "backward", "both"];
 const ARROWS = { forward: "→", backward: "←", both: "↔" };
@@ -19,7 +19,7 @@ export function Predict() {
           <p class="seen">${t(`predict.${one}`)}</p>
           <ol class="bars" lang=${textLanguage}>${value[one].top.map(({ word, probability }) => html`<li key=${word}>
             <button type="button" title=${t("predict.put", { word, p: t.percent(probability) })}
-              onClick=${() => found.busy || replaceWord(index, word)} disabled=${word.startsWith("<")}>
+              onClick=${() => found.busy || replaceWord(index, word)} disabled=${isMark(word)}>
               <span class="name">${word}</span><span class="bar" style="--share:${probability / value[one].top[0].probability}" />
               <span class="value">${t.percent(probability)}</span></button></li>`)}</ol>
         </div>`)}

@@ -3,6 +3,7 @@
 import { Answer } from "./answer.js";
 import { Curves } from "./curves.js";
 import { readPack } from "./occurrences.js";
+import { MAX_WORDS } from "./sentence.js";
 import { Calculation, Failure, Menu, Source, html, number, useAsync, useKept, usePage, useSettled } from "./ui.js";
 
 const OTHER_TEXT = { nli: "tasks.hypothesis", qa: "tasks.question" }; // tasks that read two texts
@@ -23,7 +24,8 @@ function useTask(tasks) {
 
 /** Task models of a server, applied to the sentence. */
 function Served({ tasks }) {
-  const { t, compute, settled: text, words, index } = usePage();
+  const { t, compute, settled, tokens, words, index } = usePage();
+  const text = tokens.length === MAX_WORDS ? settled.slice(0, tokens.at(-1).end) : settled; // as the other panels
   const [name, menu] = useTask(tasks);
   const [other, setOther] = useKept("second text", "");
   const task = tasks.find((one) => one.name === name)?.task;

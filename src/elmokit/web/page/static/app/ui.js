@@ -140,6 +140,8 @@ export function Source({ made }) {
 
 const MARKS = { "<UNK>": "page.unk", "</S>": "page.end", "<S>": "page.begin" };
 
+export const isMark = (word) => Object.hasOwn(MARKS, word);
+
 /** What the marks among some words mean. */
 export function Marks({ texts }) {
   const { t } = usePage();
@@ -147,13 +149,13 @@ export function Marks({ texts }) {
   return marks.length > 0 && html`<p class="seen">${marks.map((mark) => html`<span key=${mark}><code>${mark}</code> ${t(MARKS[mark])} </span>`)}</p>`;
 }
 
-/** Where the course teaches what a panel shows: a link in the documentation's site, which has the page in its folder explorer. */
+/** Where the course teaches what a panel shows: a link if the page was opened from the documentation's site. */
 function Lesson({ id }) {
   const { t, lang } = usePage();
   const name = LESSONS[id];
   const title = t("page.lesson", { number: Number(name.slice(0, 2)) });
   const path = `${lang === "ko" ? "ko/" : ""}course/${name}`;
-  const isInSite = location.pathname.endsWith("/explorer/index.html");
+  const isInSite = new URLSearchParams(location.search).has("docs");
   return html`<p class="lesson">${isInSite ? html`<a href="../${path}.html">${title}</a>` : html`${title}: <code>docs/${path}.md</code>`}</p>`;
 }
 

@@ -32,7 +32,7 @@ export const en = {
     unknown: "Not in the vocabulary, so the language model cannot predict it (it still gets a vector, from its characters): {words}",
     cut: "Longer than the model can read; the rest is ignored: {words}",
     percent: "{value} %", calculation: "Show the calculation", forward: "forward", backward: "backward", both: "both together", bits: "bits",
-    source: "Source:", earlier: "Made with the predecessor of this model (hash {hash}).",
+    source: "Source:", earlier: "Made with a predecessor of the model in the package (hash {hash}).",
     unk: "stands for every word outside the vocabulary.", end: "is the end of the sentence.", begin: "is its beginning.",
     lesson: "Step {number} of the course",
     noModel: "This copy contains no model. Start it with elmokit explore --model MODEL.",
@@ -97,7 +97,7 @@ export const en = {
     direction: "Direction", mean: "mean of both",
     sum: "Sum {total} bits over {count} predictions: perplexity {perplexity}.",
     unknown: "Not in the vocabulary: scored as <UNK>, which is more likely than the word itself.",
-    note: "The last prediction is the end of the sentence (forward) or its beginning (backward). elmokit surprisal and elmokit perplexity print the same figures for a text.",
+    note: "The last prediction is the end of the sentence (forward) or its beginning (backward). elmokit surprisal --unknown unk and elmokit perplexity --precision fp32 print the same figures for a sentence.",
   },
   map: {
     title: "Map of meanings",
@@ -149,7 +149,7 @@ export const en = {
     packaged: { en: "en, in the package", ko: "ko, in the package" }, stage: "Stage {number}", words: "million words read",
     measured: "Perplexity of 500 sentences",
     about: {
-      en: "The sentences were never trained on. After two thirds of the words the learning rate falls, and the perplexity once more. On 90 other articles it is 81.3; over the 30,003 words of the model before 65.7, where that had 72.7 after 116 million words.",
+      en: "The sentences were never trained on. After two thirds of the words the learning rate falls, and the perplexity once more. On 90 other articles it is 81.3. Over the 30,003 words of its predecessor it is 65.7; the predecessor had 72.7 after 116 million words.",
       ko: "In both stages the learning rate starts high and falls, and most of the gain comes as it falls. The sentences were never trained on; words are morphemes.",
     },
     nats: "What the last of these stages gained: the loss, in nats per word, is the logarithm of the perplexity.",

@@ -32,7 +32,7 @@ export const ko = {
     unknown: "어휘에 없어 언어 모델이 예측할 수 없는 단어(벡터는 글자로 계산하므로 그대로 나옵니다): {words}",
     cut: "모델이 읽을 수 있는 길이를 넘어 뒷부분이 잘린 단어: {words}",
     percent: "{value}%", calculation: "계산 과정 보기", forward: "순방향", backward: "역방향", both: "양방향 결합", bits: "비트",
-    source: "출처:", earlier: "이 모델의 이전 버전(해시 {hash})으로 얻은 값입니다.",
+    source: "출처:", earlier: "패키지에 든 모델의 이전 버전(해시 {hash})으로 얻은 값입니다.",
     unk: "어휘에 없는 모든 단어를 대신하는 기호입니다.", end: "문장의 끝입니다.", begin: "문장의 시작입니다.",
     lesson: "강좌 {number}단계",
     noModel: "이 페이지에는 모델이 없습니다. elmokit explore --model MODEL로 시작하세요.",
@@ -97,7 +97,7 @@ export const ko = {
     direction: "방향", mean: "두 방향의 평균",
     sum: "예측 {count}번의 합 {total}비트, 혼란도 {perplexity}.",
     unknown: "어휘에 없어 <UNK>로 계산한 단어. <UNK>의 확률은 실제 단어의 확률보다 높습니다.",
-    note: "마지막 예측은 문장의 끝(순방향) 또는 문장의 시작(역방향)입니다. elmokit surprisal과 elmokit perplexity도 같은 값을 출력합니다.",
+    note: "마지막 예측은 문장의 끝(순방향) 또는 문장의 시작(역방향)입니다. elmokit surprisal --unknown unk와 elmokit perplexity --precision fp32도 문장마다 같은 값을 출력합니다.",
   },
   map: {
     title: "의미 지도",
