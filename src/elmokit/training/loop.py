@@ -78,12 +78,8 @@ def train(
         with autocast():
             result = objective(batch, carry, progress.step)
         (result.loss * config.loss_scale).backward()
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        total_norm = torch.nn.utils.get_total_norm(gradients)
-        norm = float(total_norm)
-        # PyTorch divides by the norm + 1e-6, so it scales gradients just below the limit, too
-        if config.clip_norm is not None and not norm < 0.999 * config.clip_norm:
-            torch.nn.utils.clip_grads_with_norm_(parameters, config.clip_norm, total_norm)
+        limit = float("inf") if config.clip_norm is None else config.clip_norm
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, limit))
         # one exchange between processes for all figures
         names = sorted(result.parts)
         figures = [result.loss.detach(), *(result.parts[name] for name in names)]
