@@ -11,6 +11,8 @@ import elmokit
 from elmokit.cli.options import as_settings
 from elmokit.learn import finetune, pretrain, train
 
+from ..builders.command_line import elmokit as elmokit_command
+
 LINES = [f"The {noun} sat by the bank of the river ." for noun in ("cat", "dog", "king")] * 40
 SETTINGS = {"train.batch_size": 4, "train.window": 8}
 
@@ -60,6 +62,10 @@ def test_a_tilde_is_the_home_everywhere(tmp_path, monkeypatch):
     (tmp_path / "corpus.txt").write_text("\n".join(LINES), encoding="utf-8")
     pretrain("~/corpus.txt", "~/model", preset="toy", tokens=400)
     assert (tmp_path / "model/config.json").exists()
+    elmokit_command(
+        "pretrain", tmp_path / "corpus.txt", "--output=~/b", "--preset=toy", "--tokens=400"
+    )
+    assert (tmp_path / "b/config.json").exists()
 
 
 def test_training_runs_outside_the_main_thread(tmp_path):

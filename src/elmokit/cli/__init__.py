@@ -7,7 +7,6 @@ after SIGHUP and 141 if nobody reads the results to their end.
 """
 
 import inspect
-import os
 import re
 import time
 from collections.abc import Callable
@@ -47,7 +46,6 @@ COMMANDS = {
 """The module of each command, in pipeline order."""
 _TEXT_OPTIONS = ("--text", "-t", "--sentence")
 """Their values may be empty."""
-_TILDE = re.compile(r"(?<==)~(?=/)")
 _MAIN_PROCESS_SECONDS = 10.0
 """How long another rank waits for rank 0 to report its error first."""
 
@@ -69,8 +67,7 @@ class _Command(TyperCommand):
                     "unset?",
                     ctx=ctx,
                 )
-        # shells leave it there; a space instead of = lets them expand it
-        return super().parse_args(ctx, [_TILDE.sub(os.path.expanduser("~"), a) for a in args])
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> None:
         """Run the command and print its result."""

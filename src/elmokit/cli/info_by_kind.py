@@ -160,8 +160,8 @@ def _exported(directory: Path) -> Description:
     weights = list(directory.glob("*.hdf5"))
     if len(weights) != 1:
         raise InputError(
-            f"{directory} has {OPTIONS_NAME} and {counted(len(weights), '.hdf5 file')}. Name the "
-            "file of weights."
+            f"{directory} has {OPTIONS_NAME} and {counted(len(weights), '.hdf5 file')}; one is "
+            "expected, or the name of a file."
         )
     return _described_file(weights[0])
 

@@ -1,5 +1,6 @@
 """Options shared by several commands: a flag means the same everywhere."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from json import dumps
@@ -116,16 +117,10 @@ CORPUS_HELP = f"Files or folders of {_FORMATS}"
 TEXT_HELP = f"Files of {_FORMATS}."
 
 
-def _named_column(name: str | None) -> str | None:
-    if name == "none":  # as the setting text.field it means the default
-        raise typer.BadParameter('a column called "none" cannot be chosen. Rename it.')
-    return name
-
-
 TextFieldOption = Annotated[
     str | None,
     typer.Option(
-        "--column", "--text-field", metavar="NAME", callback=_named_column,
+        "--column", "--text-field", metavar="NAME",
         help="Field of JSON lines, or column of a table, that holds the text; a number from 1 if "
         "it has no header; 0 reads whole lines. Default: text.",
     ),
@@ -149,9 +144,20 @@ def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
 # --- training and tasks
 
 PRESETS = ", ".join(preset_names())
+
+
+def expanded(path: Path) -> Path:
+    """Return a path without ``~``, which shells leave in ``--output=~/model``."""
+    return Path(os.path.expanduser(path))
+
+
 RunDirOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for the run and its model.")
-]
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Directory for the run and its model.",
+        callback=expanded,
+    ),
+]  # fmt: skip
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="a.b=c", help="Override a setting; repeatable."),
@@ -186,13 +192,15 @@ def counts_of(text: str | None) -> tuple[int, ...] | None:
 def overrides(named: Mapping[str, Any], set_: list[str] | None) -> list[str]:
     """Return the settings that options and ``--set`` say; the latter override the former."""
     settings = {name: value for name, value in named.items() if value is not None}
+    if settings.get("text.field") == "none":  # as a setting it means the default
+        raise InputError('--column: a column called "none" cannot be chosen. Rename it.')
     return [*as_settings(settings), *(set_ or [])]
 
 
 def as_settings(values: Mapping[str, Any]) -> list[str]:
     """Return settings as arguments of ``--set``; None becomes ``none``, a path a string."""
     return [
-        f"{name}={'none' if value is None else dumps(jsonable(value), ensure_ascii=False)}"
+        f"{name}={'none' if value is None else dumps(value, ensure_ascii=False, default=jsonable)}"
         for name, value in values.items()
     ]
 

@@ -82,8 +82,8 @@ class ReadingReport:
 
 def reading_gains(model: str, path: Path, options: ReadingOptions) -> ReadingReport:
     """Return how much a model says about the reading times of a table."""
-    table, spill = Table(path), options.spill
     _check_names(options)
+    table, spill = Table(path), options.spill
     texts, places = _texts_of(table, options)
     loaded = open_bilm(model)
     typed = typed_words(loaded, texts, state=options.state, **options.scoring)
@@ -143,7 +143,9 @@ def _check_names(options: ReadingOptions) -> None:
         if chosen.count(name) > 1:
             raise InputError(f"--measure and --against name {name!r} twice.")
         if name in taken:
-            raise InputError(f"{name!r} is a column of the result, too. Rename it in the table.")
+            raise InputError(
+                f"{name!r} is a name that the result uses, too. Rename it in the table."
+            )
 
 
 def _texts_of(table: Table, options: ReadingOptions) -> tuple[list[str], list[Place]]:

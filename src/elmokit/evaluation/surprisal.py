@@ -323,7 +323,8 @@ def typed_of(
         spellings = [token.spelling for token in counted if token.spelling is not None]
         typed.append(
             TypedWord(
-                file=source and source.file, line=source and source.line,
+                file=None if source is None else source.file,
+                line=None if source is None else source.line,
                 sentence=number, index=so_far[number], word=text[start:end],
                 start=start, end=end, num_tokens=len(counted),
                 is_unknown=any(token.is_unknown for token in counted),

@@ -1,7 +1,6 @@
 """A whole experiment in one call: check, plan, run, score, and write a report after every run."""
 
 import logging
-import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -160,9 +159,8 @@ class _Session:
             read[run.dataset] = {"data": run.metadata["data"]}
         for (dataset, condition), rate in self.rates.items():
             read[dataset].setdefault("--rates", {})[condition] = rate
-        overrides = sorted(re.sub(r"\s*=\s*", "=", one, count=1) for one in self.options.overrides)
         settings = {
-            "experiment": self.experiment.name, "--set": overrides,
+            "experiment": self.experiment.name, "--set": sorted(self.options.overrides),
             "--tune": self.options.tune,
         }  # fmt: skip
         return Identity(settings, read)

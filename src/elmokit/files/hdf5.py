@@ -269,7 +269,7 @@ def open_hdf5(path: Path, *, expected: str = "") -> Iterator[Hdf5File]:
     with damage(path, f"{expected} {_ADVICE}".strip(), what="not a whole HDF5 file"):
         try:  # without HDF5's own locks, which not all file systems have
             file = h5py.File(path, "r", locking=False)
-        except OSError as error:  # which HDF5 wants from all who open a file in one process
+        except OSError as error:  # HDF5 opens a file twice in one process only in the same way
             if "file locking flag" not in str(error):
                 raise
             file = h5py.File(path, "r")

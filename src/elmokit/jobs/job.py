@@ -217,12 +217,12 @@ class Job:
         """Say what is safe; a job that has saved nothing leaves no record to stumble over."""
         latest = self.pieces.latest
         if latest is not None:
-            instead = " instead of --overwrite" if overwrite else ""
-            when = "once that is mended, " if isinstance(error, ElmokitError) else ""
-            error.add_note(
-                f"{latest} is complete; {when}the same command with --resume{instead} continues "
-                "from it."
-            )
+            how = "the same command with --resume continues from it"
+            if isinstance(error, ElmokitError):
+                how = "once this is corrected, --resume continues from it"
+            elif overwrite:
+                how = how.replace("--resume", "--resume instead of --overwrite")
+            error.add_note(f"{latest} is complete; {how}.")
         elif not (self.result_name and (self.directory / self.result_name).exists()):
             self.forget()
             if isinstance(error, KeyboardInterrupt) or no_room(error) is not None:

@@ -2,6 +2,7 @@
 
 import logging
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,8 @@ from elmokit.text.tokenizers.protocol import Tokenizer
 log = logging.getLogger(__name__)
 
 MAX_TRAINING_SENTENCES = 50  # sentences of a document in one update
+
+_LIKE_A_SENTENCE = re.compile(r"\S\s+\S|\w[.?!。！？…]+[\"'”’)]*$")
 
 
 class CorefTask(Task[CorefDocument]):
@@ -91,10 +94,12 @@ class CorefTask(Task[CorefDocument]):
     def from_words(self, words: Sequence[Any], tokenize: Tokenize) -> CorefDocument:
         """Make a document of sentences, each a string or a list of words.
 
-        `InputError` for strings without spaces, some of them single tokens: words of one sentence.
+        `InputError` for what are words of one sentence: strings without spaces, of which none ends
+        as a sentence does.
         """
-        have_no_space = all(isinstance(word, str) and len(word.split()) < 2 for word in words)
-        if len(words) > 1 and have_no_space and any(len(tokenize(word)) == 1 for word in words):
+        strings = [word for word in words if isinstance(word, str) and word.strip()]
+        are_words = len(strings) > 1 and not any(map(_LIKE_A_SENTENCE.search, strings))
+        if are_words and all(isinstance(word, str) for word in words):
             raise InputError(
                 f"{shown(words)}: a document is a list of sentences, each a string or a list of "
                 "words. Give one sentence of words as [[…]]."

@@ -108,7 +108,10 @@ def test_the_command_finds_the_effect_of_a_table(model, tmp_path, whole):
     assert {"forward_1", "length_1", "frequency_1"} < set(tidy[0].split("\t"))
     assert whole or [line.split("\t")[0] for line in tidy[::80]] == ["item", "i11", "i22", "i34"]
     assert "forward_entropy" in elmokit(*words).stdout
-    for name, problem in {"time": "'time' twice", "length_1": "is a column of the result"}.items():
+    for name, problem in {
+        "time": "'time' twice",
+        "length_1": "is a name that the result uses",
+    }.items():
         assert problem in elmokit(*words, "--against", name, expect=2).stderr
 
 

@@ -80,8 +80,8 @@ def test_a_table_of_two_conditions_and_two_shares(run, tmp_path):
 
 def test_a_diverged_training_is_not_kept_and_not_repeated(run, tmp_path):
     overrides = ("train.epochs=3", "hidden_dims=[6]", "train.learning_rate=1e30")
-    for given in (overrides, tuple(one.replace("=", " = ") for one in overrides)):
-        report = run("table1", overrides=given, resume=True)
+    for _ in range(2):
+        report = run("table1", overrides=overrides, resume=True)
         reasons = [one["reason"] for one in report.results["missing"]]
         assert len(reasons) == 4
         assert all("not finite" in reason for reason in reasons)

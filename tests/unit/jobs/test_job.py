@@ -162,10 +162,10 @@ def test_what_is_safe_is_told_and_how_to_go_on(tmp_path, options):
     assert is_begun(tmp_path)
 
 
-def test_what_is_refused_is_advised_only_once_it_is_mended(tmp_path):
+def test_a_refused_command_is_not_advised_again(tmp_path):
     with pytest.raises(ConfigError) as caught:
         make(tmp_path, 5, error=ConfigError("another text"))
-    assert "complete; once that is mended, the same" in caught.value.__notes__[0]
+    assert "complete; once this is corrected, --resume" in caught.value.__notes__[0]
 
 
 def test_a_piece_whose_replacement_was_killed_counts_and_gets_its_name_back(tmp_path):

@@ -84,7 +84,9 @@ def test_a_line_of_raw_text_is_a_document_of_sentences():
     given = TASK.from_words(["Hello.", "Goodbye."], SimpleTokenizer().tokenize)
     assert given.sentences == (("Hello", "."), ("Goodbye", "."))
     with pytest.raises(InputError, match="list of sentences"):
-        TASK.from_words(["Anna", "can't"], SimpleTokenizer().tokenize)
+        TASK.from_words(["Anna", "can't", "."], SimpleTokenizer().tokenize)
+    given = TASK.from_words(["Yes", "그는갔다.", "“왔다!”"], str.split)
+    assert len(given.sentences) == 3
     given = TASK.from_words(["Anna can't.", ["She", "left", "."]], SimpleTokenizer().tokenize)
     assert given.text == "Anna can't. She left ."
     assert TASK.as_json(given, [])["text"] == given.text

@@ -8,7 +8,7 @@ import pytest
 
 from elmokit.errors import FormatError, InputError
 from elmokit.training import curves
-from elmokit.training.curves import check_picture_name, plot_run, read_training_run
+from elmokit.training.curves import check_picture_name, check_run_dir, plot_run, read_training_run
 
 from ...builders.command_line import elmokit
 
@@ -33,6 +33,12 @@ def test_damaged_files_are_named(run_dir):
         (run_dir / "before.json").write_text(content)
         with pytest.raises(FormatError, match=r"before\.json"):
             read_training_run(run_dir)
+
+
+def test_a_run_of_another_command_is_no_training(run_dir):
+    (run_dir / "run.json").write_text('{"command": "experiment", "config": {}}')
+    with pytest.raises(InputError, match="a run of `elmokit experiment`"):
+        check_run_dir(run_dir)
 
 
 BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_VALUES = 200
 """A label with more values, such as an id, makes no groups."""
 _COLUMNS = ("sentence_good", "sentence_bad")
-_SIDES = [f"{side}_{way}" for side in ("good", "bad") for way in ("forward", "backward")]
+_FIGURES = ("good_forward", "good_backward", "bad_forward", "bad_backward", "has_unknown")
 _HEADER = f"{'pairs':>7}{'forward':>22}{'backward':>22}{'summed':>22}{'unknown':>9}"
 
 
@@ -72,9 +72,9 @@ def pairs(
         return _suites(model, file, batch_size=batch_size, **scoring)
     rows = [pair for path in file for pair in minimal.read_pairs(path, good=good, bad=bad)]
     labels = _labels(rows, by)
-    columns = _columns(rows)
-    if output is not None and (twice := [name for name in columns if columns.count(name) > 1]):
-        raise InputError(f"{twice[0]!r} is a column of the output, too. Rename it in the pairs.")
+    clashes = [name for name in _label_names(rows) if name in ("model", *_COLUMNS, *_FIGURES)]
+    if output is not None and clashes:
+        raise InputError(f"{clashes[0]!r} is a column of the output, too. Rename it in the pairs.")
     names = [model, *(compare or [])]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"MODEL and --compare name {twice[0]!r} twice.")
@@ -147,7 +147,7 @@ def _suites(model: str, files: list[Path], **scoring: Any) -> Result:
 
 
 def _labels(rows: "list[Pair]", by: list[str] | None) -> list[str]:
-    names = list(dict.fromkeys(name for pair in rows for name in pair.labels))
+    names = _label_names(rows)
     for name in by or ():
         if name not in names:
             raise InputError(f"--by {name}: the pairs have {', '.join(names) or 'no labels'}.")
@@ -166,18 +166,16 @@ def _row(name: str, part: "PairFigures") -> str:
     return f"{name[:41]:<42}{part.pairs:>7,}{shares}{100 * part.unknown:>8.1f}%"
 
 
-def _columns(rows: "list[Pair]") -> list[str]:
-    labels = dict.fromkeys(name for pair in rows for name in pair.labels)
-    return ["model", *_COLUMNS, *labels, *_SIDES, "has_unknown"]
+def _label_names(rows: "list[Pair]") -> list[str]:
+    return list(dict.fromkeys(name for pair in rows for name in pair.labels))
 
 
 def _write(output: Path, rows: "list[Pair]", scores: "dict[str, PairScores]") -> None:
-    header, lines = _columns(rows), []
-    labels = header[1 + len(_COLUMNS) : -1 - len(_SIDES)]
+    labels, lines = _label_names(rows), []
     for name, part in scores.items():
         bits = [part.good[0], part.good[1], part.bad[0], part.bad[1]]
         for pair, *values, unknown in zip(rows, *bits, part.has_unknown, strict=True):
             cells = (f"{value:.4f}" for value in values)
             own = (pair.labels.get(label, "") for label in labels)
             lines.append([name, pair.good, pair.bad, *own, *cells, int(unknown)])
-    write_table(output, header, lines)
+    write_table(output, ["model", *_COLUMNS, *labels, *_FIGURES], lines)

@@ -21,7 +21,9 @@ _TASKS = "; ".join(f"{name}: {entry.summary}" for name, entry in TASKS.items()) 
 def train(
     task: Annotated[str, typer.Argument(metavar="TASK", help=_TASKS)],
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="RUN")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="RUN", callback=options.expanded)
+    ],
     data: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     train: Path | None = None,
     dev: Path | None = None,

@@ -106,7 +106,7 @@ def test_characters_become_tokens_and_their_tags_go_with_them(
     assert task.score([task.gold(example)], [answer]).value == score
 
 
-def test_characters_may_be_decomposed_or_have_no_composed_form(write):
+def test_characters_may_be_decomposed_or_composed_ones_that_nfc_decomposes(write):
     signs = [unicodedata.normalize("NFD", "한"), "\u0958", "\ufb2a"]
     path = write("".join(f"{sign}\tO\n" for sign in signs))
     (example,) = read_characters(path, lambda text: [text])

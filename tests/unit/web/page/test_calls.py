@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import elmokit
-from elmokit.errors import InputError
 from elmokit.training.curves import check_run_dir
 from elmokit.web.page import export
 from elmokit.web.page.calls import MAX_TOP, MAX_WORDS, Calls
@@ -33,10 +32,6 @@ def calls(tmp_path_factory):
     (runs["broken"] / "metrics.jsonl").write_text('{"step": 1}\nx\n{"step": 3}\n')
     for directory in runs.values():
         check_run_dir(directory)
-    (runs["broken"] / "run.json").write_text('{"command": "experiment", "config": {}}')
-    with pytest.raises(InputError, match="a run of `elmokit experiment`"):
-        check_run_dir(runs["broken"])
-    (runs["broken"] / "run.json").unlink()
     models = {"toy": toy_model(), "bare": toy_model().encoder(), "mute": toy_model()}
     models["mute"].word_vocab = None
     models["lists"] = lexicon_model()

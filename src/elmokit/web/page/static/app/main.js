@@ -23,6 +23,9 @@ async function connectedRest() {
 const firstLanguage = () =>
   (navigator.languages ?? [navigator.language]).map((tag) => tag.split("-")[0]).find((tag) => tag in LANGUAGES) ?? "en";
 
+/** The model with which the page opens in a language. */
+const usualModel = (models, lang) => models.find((one) => one.language === lang)?.name ?? models[0]?.name;
+
 /** A sentence with spaces between its words and their punctuation. */
 const spaced = (sentence) => sentence.replace(/(\S)([.,;!?])(?=\s|$)/g, "$1 $2");
 
@@ -50,8 +53,7 @@ function App() {
   const { compute, rest } = connected.value ?? NOT_YET;
   const { panels } = rest;
   const models = compute?.catalog.models ?? [];
-  const usual = models.find((one) => one.language === lang)?.name ?? models[0]?.name;
-  const name = models.find((one) => one.name === state.model)?.name ?? usual;
+  const name = models.find((one) => one.name === state.model)?.name ?? usualModel(models, lang);
   const [loaded, setLoaded] = useState(0);
   const opened = useAsync(
     () => compute.open(name, { onProgress: ({ loaded, total }) => setLoaded(total ? loaded / total : 0) }),
@@ -80,8 +82,12 @@ function App() {
   const first = state.text === undefined ? Number(examples.word) : 0;
   const index = Math.max(0, Math.min(state.word ?? first, words.length - 1));
   const page = {
-    t, lang, state, shown, set, compute, panels, name, usual, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
+    t, lang, state, shown, set, compute, panels, name, info, language, textLanguage: entry?.language, text, settled, tokens: read, words, index, dark,
     examples: { ...examples, sentences },
+    speak: (value) => { // another language has another model and example, unless the reader chose their own
+      const isOther = name === usualModel(models, lang) && name !== usualModel(models, value);
+      set({ lang: value, ...(state.text !== undefined ? { model: name } : isOther && { model: undefined, word: undefined }) });
+    },
     replaceWord: async (i, word) => {
       if (tokens.value.text !== text || tokens.value.model !== name) return; // typed since: the candidate is of another text
       const changed = await rest.replaced(compute, tokens.value, i, word);
@@ -158,10 +164,10 @@ function skip(event) {
 
 function Top() {
   return html`<${Page.Consumer}>
-    ${({ t, lang, state, set, name, usual }) => html`<div class="top">
+    ${({ t, lang, state, set, speak }) => html`<div class="top">
       <p class="brand">elmokit</p>
       <${Choice} name="lang" label=${t("page.language")} value=${lang}
-        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${(value) => set({ lang: value, ...(state.text !== undefined ? { model: name } : name === usual && { model: undefined, word: undefined }) })} />
+        options=${[["ko", "한국어"], ["en", "English"]]} onChange=${speak} />
       <${Choice} name="theme" label=${t("page.theme")} value=${state.theme ?? ""}
         options=${[["", t("page.auto")], ["light", t("page.light")], ["dark", t("page.dark")]]}
         onChange=${(value) => set({ theme: value || undefined })} />

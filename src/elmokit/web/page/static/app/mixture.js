@@ -1,5 +1,6 @@
 /** Weights of the layers as a point in a triangle, with γ and λ; neighbours and learned weights. */
 
+import { RANGES } from "./address.js";
 import { cosine, layersOf, mixtureOf, readPack, usePrepared } from "./occurrences.js";
 import { Context } from "./map.js";
 import { Calculation, Failure, Slider, Source, html, number, useAsync, useMemo, usePage } from "./ui.js";
@@ -63,9 +64,9 @@ export function Mixture() {
       <figcaption>${t("mixture.caption")} ${t("mixture.pulled", { s: pulled.map((value) => number(value)).join(", ") })}</figcaption>
     </figure>
     <div>
-      ${raw.map((value, j) => html`<${Slider} key=${j} label=${`w${"₀₁₂"[j]}`} min="-5" max="5" step="0.05" value=${value} shown=${`${number(value)} → s${"₀₁₂"[j]} = ${number(weights[j], 3)}`} onInput=${(next) => set({ [`w${j}`]: next })} />`)}
-      <${Slider} label="γ" min="0" max="3" step="0.05" value=${gamma} shown=${number(gamma)} onInput=${(next) => set({ gamma: next })} />
-      <${Slider} label="λ" min="0" max="1" step="0.001" value=${lambda} shown=${`${number(lambda, 3)} → λ Σ w² = ${number(penalty, 4)}`} onInput=${(next) => set({ lambda: next })} />
+      ${raw.map((value, j) => html`<${Slider} key=${j} label=${`w${"₀₁₂"[j]}`} min=${RANGES.w0[0]} max=${RANGES.w0[1]} step="0.05" value=${value} shown=${`${number(value)} → s${"₀₁₂"[j]} = ${number(weights[j], 3)}`} onInput=${(next) => set({ [`w${j}`]: next })} />`)}
+      <${Slider} label="γ" min=${RANGES.gamma[0]} max=${RANGES.gamma[1]} step="0.05" value=${gamma} shown=${number(gamma)} onInput=${(next) => set({ gamma: next })} />
+      <${Slider} label="λ" min=${RANGES.lambda[0]} max=${RANGES.lambda[1]} step="0.001" value=${lambda} shown=${`${number(lambda, 3)} → λ Σ w² = ${number(penalty, 4)}`} onInput=${(next) => set({ lambda: next })} />
       <p>${t("mixture.gamma", { norm: ownMix ? number(Math.hypot(...ownMix)) : "–" })}</p>
       <button type="button" class="plain" onClick=${() => set({ w0: undefined, w1: undefined, w2: undefined, gamma: undefined, lambda: undefined })}>${t("mixture.reset")}</button>
     </div>

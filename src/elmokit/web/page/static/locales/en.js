@@ -97,7 +97,7 @@ export const en = {
     direction: "Direction", mean: "mean of both",
     sum: "Sum {total} bits over {count} predictions: perplexity {perplexity}.",
     unknown: "Not in the vocabulary: scored as <UNK>, which is more likely than the word itself.",
-    note: "The last prediction is the end of the sentence (forward) or its beginning (backward). elmokit surprisal --unknown unk and elmokit perplexity --precision fp32 print the same figures for a sentence.",
+    note: "The last prediction is the end of the sentence (forward) or its beginning (backward). elmokit surprisal --unknown unk and elmokit perplexity print the same figures for a sentence, on some processors rounded by bf16.",
   },
   map: {
     title: "Map of meanings",

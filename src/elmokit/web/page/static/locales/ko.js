@@ -97,7 +97,7 @@ export const ko = {
     direction: "방향", mean: "두 방향의 평균",
     sum: "예측 {count}번의 합 {total}비트, 혼란도 {perplexity}.",
     unknown: "어휘에 없어 <UNK>로 계산한 단어. <UNK>의 확률은 실제 단어의 확률보다 높습니다.",
-    note: "마지막 예측은 문장의 끝(순방향) 또는 문장의 시작(역방향)입니다. elmokit surprisal --unknown unk와 elmokit perplexity --precision fp32도 문장마다 같은 값을 출력합니다.",
+    note: "마지막 예측은 문장의 끝(순방향) 또는 문장의 시작(역방향)입니다. elmokit surprisal --unknown unk와 elmokit perplexity도 문장마다 같은 값을 출력합니다(일부 프로세서에서는 bf16으로 계산한 값).",
   },
   map: {
     title: "의미 지도",
