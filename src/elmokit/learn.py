@@ -11,7 +11,7 @@ from typing import Any
 from elmokit.cli.commands.finetune import finetune as finetune_command
 from elmokit.cli.commands.pretrain import pretrain as pretrain_command
 from elmokit.cli.commands.train import train as train_command
-from elmokit.cli.options import as_settings
+from elmokit.cli.options import as_settings, expanded
 from elmokit.tasks.inputs.settings import EmbeddingKind
 from elmokit.tasks.runs.task_run import TaskRun
 from elmokit.weights.model_dir import PretrainedBiLM, load_model
@@ -60,9 +60,9 @@ def pretrain(
         Stopped: after Ctrl-C and a checkpoint, from which ``resume`` goes on.
     """
     pretrain_command(
-        _paths(corpus), output=_path(output), preset=preset, tokenizer=tokenizer, minutes=minutes,
-        epochs=epochs, tokens=tokens, valid=_paths(valid),
-        vocab=None if vocab is None else _path(vocab),
+        _paths(corpus), output=expanded(output), preset=preset, tokenizer=tokenizer,
+        minutes=minutes, epochs=epochs, tokens=tokens, valid=_paths(valid),
+        vocab=None if vocab is None else expanded(vocab),
         set_=as_settings(settings or {}), resume=resume, device=device, workers=workers,
     )  # fmt: skip
     return load_model(output)
@@ -88,7 +88,7 @@ def finetune(
     before and after are in the files ``before.json`` and ``after.json`` of ``output``.
     """
     finetune_command(
-        str(model), _paths(corpus), output=_path(output), minutes=minutes, epochs=epochs,
+        str(model), _paths(corpus), output=expanded(output), minutes=minutes, epochs=epochs,
         tokens=tokens, valid=_paths(valid), set_=as_settings(settings or {}), resume=resume,
         device=device, workers=workers,
     )  # fmt: skip
@@ -125,8 +125,8 @@ def train(
         device: ``auto``, ``cpu`` or ``cuda``.
     """
     train_command(
-        task, output=_path(output), data=_path(data), model=None if model is None else str(model),
-        embeddings=embeddings, vectors=None if vectors is None else _path(vectors),
+        task, output=expanded(output), data=expanded(data),
+        model=None if model is None else str(model), embeddings=embeddings, vectors=None if vectors is None else expanded(vectors),
         epochs=epochs, seed=seed, set_=as_settings(settings or {}), resume=resume,
         device=device,
     )  # fmt: skip
@@ -135,8 +135,4 @@ def train(
 
 def _paths(files: Files) -> list[Path]:
     is_one = isinstance(files, str | os.PathLike)
-    return [_path(file) for file in ([files] if is_one else files)]
-
-
-def _path(path: AnyPath) -> Path:
-    return Path(os.path.expanduser(path))
+    return [expanded(file) for file in ([files] if is_one else files)]

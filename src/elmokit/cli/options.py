@@ -115,8 +115,6 @@ _FORMATS = (
 )
 CORPUS_HELP = f"Files or folders of {_FORMATS}"
 TEXT_HELP = f"Files of {_FORMATS}."
-
-
 TextFieldOption = Annotated[
     str | None,
     typer.Option(
@@ -146,7 +144,7 @@ def tokenizer_of(tokenizer: str | None, language: str | None) -> str | None:
 PRESETS = ", ".join(preset_names())
 
 
-def expanded(path: Path) -> Path:
+def expanded(path: str | os.PathLike[str]) -> Path:
     """Return a path without ``~``, which shells leave in ``--output=~/model``."""
     return Path(os.path.expanduser(path))
 

@@ -89,9 +89,8 @@ def train(
 
     with progress_bar("layers") as update:
         result = train_task(
-            config, train_path, dev_path, output, model=model,
-            precision=precision, vectors=vectors, device=device, cache_dir=layer_cache,
-            resume=resume,
+            config, train_path, dev_path, output, model=model, precision=precision,
+            vectors=vectors, device=device, cache_dir=layer_cache, resume=resume,
             save_on_signals=True, on_step=on_step,
             on_epoch=on_epoch,
             on_layers=lambda done, total: update(done, total=total, description="layers"),
