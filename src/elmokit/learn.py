@@ -126,9 +126,9 @@ def train(
     """
     train_command(
         task, output=expanded(output), data=expanded(data),
-        model=None if model is None else str(model), embeddings=embeddings, vectors=None if vectors is None else expanded(vectors),
-        epochs=epochs, seed=seed, set_=as_settings(settings or {}), resume=resume,
-        device=device,
+        model=None if model is None else str(model), embeddings=embeddings,
+        vectors=None if vectors is None else expanded(vectors), epochs=epochs, seed=seed,
+        set_=as_settings(settings or {}), resume=resume, device=device,
     )  # fmt: skip
     return TaskRun.load(output, device=device)
 
