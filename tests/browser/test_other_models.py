@@ -101,5 +101,6 @@ def test_a_model_without_highways_has_no_such_part(browser_page, folder, show):
         show(page, "follow", ".flow .part")
         parts = page.locator(".flow .part button")
         controlled = [part.get_attribute("aria-controls") for part in parts.all()]
+        page.close()  # before the server: the page still asks
     assert {"follow-filters", "follow-projection"} < set(controlled)
     assert "follow-highway" not in controlled
