@@ -5,8 +5,11 @@ import os
 
 import pytest
 
+from elmokit.cli.commands import info as commands
 from elmokit.corpus.shards import write_shards
 from elmokit.embed.embedder import Embedder
+from elmokit.errors import InputError
+from elmokit.files import temporary
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
 from ..builders.command_line import elmokit
@@ -107,8 +110,15 @@ def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     assert found["layers"]["entries"] == 1
     assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
     assert found["layers"]["limit_bytes"] == 10**10
+    (cache / "layers" / f".{'a' * 24}.{temporary._MACHINE}b1.partial").mkdir()  # of a killed job
     shown = elmokit("cache", "--clear").stdout
     assert "removed" in shown
     assert str(cache / "layers") in shown
     assert os.listdir(cache / "layers") == []
     assert os.listdir(cache / "native") == ["notes.txt"]
+
+
+def test_entries_that_stay_are_no_success(cache, monkeypatch, capsys):
+    monkeypatch.setattr(temporary, "remove_entry", lambda entry: None)  # of another user
+    with pytest.raises(InputError, match=r"/native: 1 of 1 entries could not be removed"):
+        commands.cache(clear=True)

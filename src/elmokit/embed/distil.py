@@ -18,6 +18,7 @@ from elmokit.embed.sentences_and_spans import SMOOTHING, SifStatistics, lower_ca
 from elmokit.embed.streaming import StatePolicy
 from elmokit.errors import FormatError, InputError, counted
 from elmokit.files.atomic import check_target
+from elmokit.files.json_files import write_json
 from elmokit.files.sources import find_files
 from elmokit.files.temporary import scratch_directory
 from elmokit.inference.layers_and_states import Layers, check_layers, check_one_layer
@@ -61,7 +62,7 @@ def distil(
         corpus: Text files, read and split as for pre-training with this model, or directories of
             shards that runs trained on.
         output: ``.safetensors`` (also for ``statistics`` of `embed_sentences`), ``.bin``, ``.txt``
-            or ``.vec``.
+            or ``.vec``, beside which ``OUTPUT.json`` records how it was made.
         layers: As in `Embedder.embed`, except ``"all"``.
         state: As in `Embedder.embed`.
         min_count: Rarer words get no vector.
@@ -81,7 +82,10 @@ def distil(
         raise InputError("`min_count` must be at least 1, and `max_words` at least 2.")
     check_one_layer(layers)
     paths = list(map(Path, corpus))
-    check_target(output, inputs=find_files(paths), overwrite=overwrite)
+    is_table = output.suffix.lower() == SUFFIX
+    metadata_path = output.with_name(f"{output.name}.json")
+    for target in (output,) if is_table else (output, metadata_path):
+        check_target(target, inputs=find_files(paths), overwrite=overwrite)
     embedder = Embedder.load(model)
     check_layers(layers, embedder.num_layers)
     if remove is not None and not 0 <= remove < embedder.dim:
@@ -119,16 +123,17 @@ def distil(
     shares = lower_case_shares(zip(words, occurrences.tolist(), strict=True))
     statistics = SifStatistics.measure(words, shares, means, remove=remove)
     vectors = statistics.words(means, words)
-    if output.suffix.lower() == SUFFIX:
-        made_by = embedder.metadata(layers=layers, state=state) | {
-            "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
-        }  # fmt: skip
+    made_by = embedder.metadata(layers=layers, state=state) | {
+        "smoothing": SMOOTHING, "min_count": min_count, "remove": remove, "words": num_words,
+    }  # fmt: skip
+    if is_table:
         write_table(output, Table(
             words=words, vectors=vectors, counts=occurrences, mean=statistics.mean,
             whitening=statistics.whitening, made_by=made_by,
         ))  # fmt: skip
     else:
         write_vectors(output, words, vectors)
+        write_json(metadata_path, made_by, indent=2)
     return DistilReport(
         path=output, words=len(words), dim=embedder.dim, corpus_words=num_words,
         coverage=int(occurrences.sum()) / num_words, seconds=time.monotonic() - started,

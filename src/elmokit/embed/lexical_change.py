@@ -56,6 +56,15 @@ class ChangedWord:
     """Sentences by corpus whose uses are the most unlike those of the other corpus."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class LexicalChanges:
+    """What `find_changes` finds."""
+
+    words: list[ChangedWord]
+    metadata: dict[str, Any]
+    """What made it: `Embedder.metadata`, the unit and the settings of sampling."""
+
+
 @dataclass
 class _Corpus:
     """What is counted and sampled in one corpus."""
@@ -150,7 +159,7 @@ def find_changes(
     text_field: str | None = None,
     precision: str = "fp32",
     on_progress: OnProgress = lambda stage, done, total: None,
-) -> list[ChangedWord]:
+) -> LexicalChanges:
     """Compare the uses of words in two corpora; the most changed word comes first.
 
     Args:
@@ -239,7 +248,13 @@ def find_changes(
         )
         for row, (word, figures) in enumerate(zip(targets, results, strict=True))
     ]  # fmt: skip
-    return sorted(changed, key=lambda result: (-result.excess, result.word))
+    return LexicalChanges(
+        words=sorted(changed, key=lambda result: (-result.excess, result.word)),
+        metadata=embedder.metadata(layers=which) | {
+            "unit": unit, "min_count": min_count, "sample": sample, "num_rounds": num_rounds,
+            "seed": seed,
+        },
+    )  # fmt: skip
 
 
 def _place(file: AnyFile) -> str:

@@ -166,6 +166,8 @@ def find_neighbors(
     taken out of the text.
     """
     check_one_layer(layers)
+    if limit < (least := 2 if query is None else 1):
+        raise InputError(f"`limit` must be at least {least} occurrences, got {limit}.")
     asked = None if query is None else query.tokens
     others = find_occurrences(sentences, word, limit=limit, query=asked)
     occurrences = others if query is None else [query, *others]

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,11 @@ def test_every_form_holds_the_same_vectors(make, name):
     found = read_vectors(make(name))
     assert found.words == list(expected.words)
     assert np.array_equal(found.values[2:], expected.vectors)
-    assert read_vectors(make(name, overwrite=True), only=["the"]).words == ["the"]
+    path = make(name, overwrite=True)
+    assert read_vectors(path, only=["the"]).words == ["the"]
+    if name != "t.safetensors":
+        made_by = json.loads(path.with_name(f"{name}.json").read_text())
+        assert made_by == dict(expected.made_by)
 
 
 def test_sentences_are_compared_by_the_statistics_of_a_table(folder, make):

@@ -6,6 +6,7 @@ import pytest
 
 from elmokit.embed.lexical_change import find_changes
 from elmokit.errors import InputError
+from elmokit.weights.model_dir import load_model
 
 from ...builders.embedding_models import toy_model
 
@@ -42,7 +43,7 @@ def corpora(tmp_path_factory):
 
 
 def test_planted_changes_come_first(corpora, model):
-    found = find_changes(*corpora, model=model, words=WORDS, num_rounds=199)
+    found = find_changes(*corpora, model=model, words=WORDS, num_rounds=199).words
     assert {one.word for one in found[:5]} == set(WORDS[:5])
     assert all(one.q["apd"] < 0.05 and one.units == (30, 30) for one in found[:5])
     assert np.mean([one.p["apd"] < 0.05 for one in found[5:]]) <= 0.2
@@ -55,8 +56,10 @@ def test_planted_changes_come_first(corpora, model):
 def test_frequent_words_are_compared_by_default_and_runs_repeat(corpora, model):
     options = {"model": model, "num_rounds": 9, "max_words": 6, "sample": 10, "seed": 4}
     found = find_changes(*corpora, **options)
-    assert len(found) == 6
-    assert {"the", "here"} <= {one.word for one in found}
+    assert len(found.words) == 6
+    assert {"the", "here"} <= {one.word for one in found.words}
+    made = {"unit": "line", "sample": 10, "seed": 4, "layers": "average"}
+    assert found.metadata.items() >= (made | {"model_hash": load_model(model).model_hash()}).items()
     assert found == find_changes(*corpora, **options)
 
 
@@ -68,7 +71,7 @@ def test_a_document_gives_at_most_one_occurrence(tmp_path, model):
         ("line", 2, 15), ("document", 2, 8), ("auto", 4, 8), ("auto", 5, 15),
     ):  # fmt: skip
         options = {"words": ["bank"], "unit": unit, "min_count": min_count}
-        (one,) = find_changes(tmp_path / "a", tmp_path / "b", model=model, **options)
+        (one,) = find_changes(tmp_path / "a", tmp_path / "b", model=model, **options).words
         assert one.units == (count, count)
 
 

@@ -109,6 +109,11 @@ def test_what_cannot_be_found_is_told(word, query):
         neighbors.find_neighbors(FirstWordEmbedder(), [["money", "bank"]] * 2, word, query=query)
 
 
+def test_one_occurrence_has_no_neighbors():
+    with pytest.raises(InputError, match="`limit` must be at least 2"):
+        neighbors.find_neighbors(FirstWordEmbedder(), [["money", "bank"]] * 2, "bank", limit=1)
+
+
 def test_two_occurrences_have_their_plain_cosine():
     for first, second in (OCCURRENCES[:2], OCCURRENCES[1:3]):
         near, _ = neighbors.neighborhoods(FirstWordEmbedder(), [first, second])

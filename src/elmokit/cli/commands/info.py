@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from elmokit.cli.output import Result
+from elmokit.errors import InputError
 
 _MAX_CHARACTERS = 200
 """Of a list of files and the like; --json has all."""
@@ -59,7 +60,7 @@ def cache(*, clear: bool = False) -> Result:
     Args:
         clear: Remove the entries; they are made again as needed.
     """
-    from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
+    from elmokit.files.temporary import cache_dir, cache_entries, remove_entry, remove_leftovers
     from elmokit.kernels.build import LIBRARY_PATTERN
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, LIMIT_BYTES
 
@@ -71,8 +72,15 @@ def cache(*, clear: bool = False) -> Result:
     ):
         directory = cache_dir(folder)
         entries = cache_entries(directory, pattern)
-        for entry in entries if clear else ():
-            remove_entry(entry)
+        if clear and directory.is_dir():
+            for entry in entries:
+                remove_entry(entry)
+            remove_leftovers(directory)
+            if kept := cache_entries(directory, pattern):
+                raise InputError(
+                    f"{directory}: {len(kept):,} of {len(entries):,} entries could not be removed: "
+                    "it belongs to another user, or is read-only."
+                )
         num_bytes = sum(entry.num_bytes for entry in entries)
         stores[name] = {
             "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit

@@ -16,7 +16,7 @@ import numpy as np
 
 from elmokit.embed.embedder import Embedder
 from elmokit.embed.streaming import StatePolicy
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.files.atomic import atomic_directory, reserve
 from elmokit.files.sources import damage
 from elmokit.files.temporary import cache_dir, cache_entries, remove_entry
@@ -29,13 +29,14 @@ _VALUES, _STARTS = "layers.npy", "starts.npy"
 LIMIT_BYTES = 10**10
 """The most that a layer cache holds."""
 ENTRY_PATTERN = "[0-9a-f]{24}"
+_ADVICE = "Remove that directory to compute its layers again."
 
 
 class SentenceLayers:
     """All layers of some sentences, memory-mapped. Indexing gives (W, L, 2D), float16."""
 
     def __init__(self, directory: Path) -> None:
-        with damage(directory, "Remove that directory to compute its layers again."):
+        with damage(directory, _ADVICE):
             self._values = np.load(directory / _VALUES, mmap_mode="r")  # (words, L, 2D)
             self._starts = np.load(directory / _STARTS)
 
@@ -61,6 +62,8 @@ def keep_layers(
     same at once. ``directory`` is the cache, by default the user's.
     """
     directory = cache_dir("layers") if directory is None else directory
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"The layer cache {directory} is a file: give a directory.")
     words = hashlib.sha256(b"".join(json.dumps(each).encode() for each in sentences)).hexdigest()
     metadata = {"format": 1, "embedder": embedder.metadata(state=state), "sentences": words}
     key = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()[:24]
@@ -71,8 +74,10 @@ def keep_layers(
         os.utime(entry)
     try:
         layers = SentenceLayers(entry)
-    except (FormatError, OSError):
+    except (FormatError, OSError) as error:
         if entry.exists():
+            if isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise FormatError(f"{entry} is damaged: {error}. {_ADVICE}") from error
             raise
         # another process has just removed it to make room
         return keep_layers(embedder, sentences, directory, state=state, on_progress=on_progress)

@@ -157,4 +157,11 @@ def reopen_bilm(
                 f"{model} is not the biLM that {run_dir} was trained with: its {what} {other}, "
                 f"not {mine}. Give the right one with --model, or train the task again."
             )
+        splits, split = bilm.reference.tokenizer, reference.tokenizer  # no hash includes them
+        if split is not None and splits is not None and not split.matches(splits):
+            raise FormatError(
+                f"{model} splits text by the tokenizer {splits}, but the biLM that {run_dir} was "
+                f"trained with by {split}. Give the right one with --model, or train the task "
+                "again."
+            )
     return bilm

@@ -31,8 +31,8 @@ BATCHES_AHEAD = 2  # prepared in the background
 class Updates:
     """Model, optimizer, LSTM state and position in the text; `run` yields after every update.
 
-    In the first ``softmax_first_share`` of the budget only the softmax is trained. All processes
-    call every public method.
+    In the first ``softmax_first_share`` of the budget only the softmax is trained, but never again
+    once the whole model was, whatever the budget becomes. All processes call every public method.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Updates:
         config, processes = start.config, start.processes
         self.config, self.text, self.processes, self.budget = config, start.text, processes, budget
         self.softmax_first_share = softmax_first_share
+        self.is_whole = softmax_first_share == 0  # the whole model is trained
         self.model = model.to(processes.device)
         decay = config.train.ema_decay
         self.average = None if decay is None else WeightAverage(model, decay)
@@ -84,6 +85,8 @@ class Updates:
             progress = checkpoint.metadata["progress"]
             self.progress = from_dict(Progress, progress, source=str(checkpoint.path))
             self.stream_state = checkpoint.metadata["stream"]
+            if checkpoint.metadata.get("is_whole"):
+                self.softmax_first_share, self.is_whole = 0.0, True
             state = BiLMState(checkpoint.carry["hidden"], checkpoint.carry["cell"])
             if state.num_rows != self.config.train.batch_size:
                 raise ValueError(f"carry.safetensors has {state.num_rows} rows")
@@ -100,7 +103,10 @@ class Updates:
                 checkpoints, self.progress.step,
                 model=self.model.state_dict(), optimizer=self.optimizer, carry=carry,
                 average=None if self.average is None else self.average.state_dict(),
-                metadata={"progress": progress, **metadata, "stream": self.stream_state},
+                metadata={
+                    "progress": progress, **metadata, "stream": self.stream_state,
+                    "is_whole": self.is_whole,
+                },
             )  # fmt: skip
         self.processes.barrier()
 
@@ -117,9 +123,10 @@ class Updates:
 
         with closing(self._batches()) as batches:
             for until in sorted({self.softmax_first_share, 1.0}):
+                self.is_whole = until > self.softmax_first_share
                 for name, parameter in self.model.named_parameters():
                     if not name.startswith("softmax."):
-                        parameter.requires_grad_(until > self.softmax_first_share)
+                        parameter.requires_grad_(self.is_whole)
                 for report in train(
                     objective, batches, self.optimizer, carry=self.state,
                     budget=self.budget, until=until, progress=self.progress, started=started,

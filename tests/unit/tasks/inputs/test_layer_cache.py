@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from elmokit.embed.embedder import Embedder
-from elmokit.errors import FormatError
+from elmokit.errors import FormatError, InputError
 from elmokit.tasks.inputs import layer_cache
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
@@ -42,6 +42,12 @@ def test_damaged_layers_are_told_with_their_directory(embedder, tmp_path):
     (directory / "starts.npy").write_bytes(b"half")
     with pytest.raises(FormatError, match=f"/{directory.name}: damaged"):
         keep_layers(embedder, SENTENCES, tmp_path)
+    (directory / "layers.npy").unlink()
+    with pytest.raises(FormatError, match=rf"/{directory.name} is damaged: .*Remove that"):
+        keep_layers(embedder, SENTENCES, tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="/file is a file"):
+        keep_layers(embedder, SENTENCES, tmp_path / "file")
 
 
 def test_layers_that_another_process_removes_are_computed_again(embedder, tmp_path, monkeypatch):

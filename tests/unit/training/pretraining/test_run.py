@@ -159,6 +159,17 @@ def test_the_bilm_is_untouched_while_its_softmax_is_trained_first(build):
     assert changed[6] == {"softmax", "token_encoder", "forward_layers", "backward_layers"}
 
 
+def test_a_longer_budget_never_trains_the_softmax_alone_again(build):
+    build(12, softmax_first_share=0.5).run()
+    longer = build(60, softmax_first_share=0.5)  # alone until 30
+    assert longer.updates.progress.step == 12
+    before = {name: value.clone() for name, value in longer.updates.model.state_dict().items()}
+    next(iter(longer.updates.run()))
+    after = longer.updates.model.state_dict()
+    changed = {name.split(".")[0] for name in after if not torch.equal(after[name], before[name])}
+    assert changed == {"softmax", "token_encoder", "forward_layers", "backward_layers"}
+
+
 def test_the_average_is_what_is_validated_and_kept(build, text):
     plain = build(30, name="plain")
     averaged = build(30, train={"ema_decay": 0.99}, validation={"num_times": 1})
