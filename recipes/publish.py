@@ -124,7 +124,7 @@ def publish_tagger(options: argparse.Namespace) -> Path:
         lower_dev.write_text(corpus.join(units), "utf-8")
         lowercase = f"; all of it in lower case {run.evaluate(lower_dev).value:.2f}"
     chosen = "the epoch" if "settings" in recipe["card"] else "settings and epoch"
-    seen = ", except that errors of an earlier version led to the training in lower case"
+    seen = ", except that errors of an earlier version on it led to the training in lower case"
     except_for = seen if "lower case" in recipe["card"] else ""
     metadata["data"] |= {"train": "train", "dev": HELD_OUT}
     metadata["card"] = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from elmokit.cli.commands import info as commands
 from elmokit.corpus.shards import write_shards
 from elmokit.embed.embedder import Embedder
 from elmokit.errors import InputError
-from elmokit.files import temporary
+from elmokit.files.temporary import temporary_directory
 from elmokit.tasks.inputs.layer_cache import keep_layers
 
 from ..builders.command_line import elmokit
@@ -110,7 +111,6 @@ def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     assert found["layers"]["entries"] == 1
     assert found["layers"]["bytes"] > 2 * 3 * 16 * 2
     assert found["layers"]["limit_bytes"] == 10**10
-    (cache / "layers" / f".{'a' * 24}.{temporary._MACHINE}b1.partial").mkdir()  # of a killed job
     shown = elmokit("cache", "--clear").stdout
     assert "removed" in shown
     assert str(cache / "layers") in shown
@@ -118,7 +118,20 @@ def test_sizes_are_shown_and_only_our_entries_cleared(cache):
     assert os.listdir(cache / "native") == ["notes.txt"]
 
 
-def test_entries_that_stay_are_no_success(cache, monkeypatch, capsys):
-    monkeypatch.setattr(temporary, "remove_entry", lambda entry: None)  # of another user
-    with pytest.raises(InputError, match=r"/native: 1 of 1 entries could not be removed"):
+def test_what_a_killed_job_left_is_cleared(cache):
+    elmokit("cache", "--clear")
+    with temporary_directory(cache / "layers", "a" * 24) as path:
+        name = path
+    name.mkdir()
+    elmokit("cache", "--clear")
+    assert os.listdir(cache / "layers") == []
+
+
+def test_entries_that_stay_are_no_success_and_keep_no_others(cache, monkeypatch):
+    def refuse(path, **options):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refuse)  # a kernel of another user
+    with pytest.raises(InputError, match=r"1 entries could not be removed, such as .*/inference-0"):
         commands.cache(clear=True)
+    assert os.listdir(cache / "layers") == []

@@ -62,7 +62,7 @@ def distil(
         corpus: Text files, read and split as for pre-training with this model, or directories of
             shards that runs trained on.
         output: ``.safetensors`` (also for ``statistics`` of `embed_sentences`), ``.bin``, ``.txt``
-            or ``.vec``, beside which ``OUTPUT.json`` records how it was made.
+            or ``.vec``; beside all but the first ``OUTPUT.json`` records how it was made.
         layers: As in `Embedder.embed`, except ``"all"``.
         state: As in `Embedder.embed`.
         min_count: Rarer words get no vector.

@@ -109,7 +109,8 @@ def distil(
     .safetensors also hold the statistics, for `Embedder.embed_sentences(statistics=FILE)`.
 
     Args:
-        output: Output: .safetensors, .bin (word2vec, binary), .txt or .vec (text).
+        output: Output: .safetensors, or .bin (word2vec, binary), .txt or .vec (text), beside which
+            FILE.json records how it was made.
         state: LSTM state before each sentence: reset (zeros), carry (end of the previous sentence)
             or warm (one fixed state).
         max_words: Most words with a vector, the most frequent ones.

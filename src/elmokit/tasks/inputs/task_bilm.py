@@ -157,11 +157,11 @@ def reopen_bilm(
                 f"{model} is not the biLM that {run_dir} was trained with: its {what} {other}, "
                 f"not {mine}. Give the right one with --model, or train the task again."
             )
-        splits, split = bilm.reference.tokenizer, reference.tokenizer  # no hash includes them
-        if split is not None and splits is not None and not split.matches(splits):
+        # the model hash does not cover the tokenizer
+        own_tokenizer, tokenizer = reference.tokenizer, bilm.reference.tokenizer
+        if own_tokenizer and tokenizer and not own_tokenizer.matches(tokenizer):
             raise FormatError(
-                f"{model} splits text by the tokenizer {splits}, but the biLM that {run_dir} was "
-                f"trained with by {split}. Give the right one with --model, or train the task "
-                "again."
+                f"{model} splits text with {tokenizer}, but the biLM of {run_dir} with "
+                f"{own_tokenizer}. Give the right one with --model, or train the task again."
             )
     return bilm
