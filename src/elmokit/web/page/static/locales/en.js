@@ -149,7 +149,7 @@ export const en = {
     packaged: { en: "en, in the package", ko: "ko, in the package" }, stage: "Stage {number}", words: "million words read",
     measured: "Perplexity of 500 sentences",
     about: {
-      en: "The sentences were never trained on. After two thirds of the words the learning rate falls, and the perplexity once more. On 90 other articles it is 81.3. Over the 30,003 words of its predecessor it is 65.7; the predecessor had 72.7 after 116 million words.",
+      en: "The sentences were never trained on. After two thirds of the first stage the learning rate falls, and the perplexity once more; the second stage begins with a high rate, and loses before it gains. On 90 other articles the perplexity is 76.3. Over the 30,003 words of its predecessor it is 61.7; the predecessor had 72.7 after 116 million words.",
       ko: "In both stages the learning rate starts high and falls, and most of the gain comes as it falls. The sentences were never trained on; words are morphemes.",
     },
     nats: "What the last of these stages gained: the loss, in nats per word, is the logarithm of the perplexity.",
