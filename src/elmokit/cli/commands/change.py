@@ -60,14 +60,14 @@ def change(
 
     check_output(output, inputs=find_files([a, b]), overwrite=overwrite)
     with progress_bar("counting") as update:
-        found = find_changes(
+        changes = find_changes(
             a, b, model=model, words=word, layers=options.layers_of(layers), unit=unit,
             min_count=min_count, max_words=max_words, sample=sample, num_rounds=rounds,
             num_examples=examples, seed=seed, text_field=text_field,
             precision=precision,
             on_progress=lambda stage, done, total: update(done, total=total, description=stage),
         )  # fmt: skip
-    words = found.words
+    words = changes.words
     if output is not None:
         _write(output, words)
     changed = sum(row.q["apd"] < 0.05 for row in words)
@@ -83,7 +83,7 @@ def change(
         )
         for name, sentences in zip("AB", row.examples, strict=True):
             lines += [f"    {name}: {sentence}" for sentence in sentences]
-    return Result({"metadata": found.metadata, "a": a, "b": b, "words": words}, lines)
+    return Result({"metadata": changes.metadata, "a": a, "b": b, "words": words}, lines)
 
 
 def _write(path: Path, words: "Sequence[ChangedWord]") -> None:

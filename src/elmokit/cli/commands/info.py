@@ -65,7 +65,7 @@ def cache(*, clear: bool = False) -> Result:
     from elmokit.tasks.inputs.layer_cache import ENTRY_PATTERN, LIMIT_BYTES
 
     stores: dict[str, dict[str, Any]] = {}
-    lines, kept = list[str](), list[str]()
+    lines, remaining = list[str](), list[str]()
     for name, folder, pattern, limit in (
         ("kernels", "native", LIBRARY_PATTERN, None),
         ("layers", "layers", ENTRY_PATTERN, LIMIT_BYTES),
@@ -76,7 +76,7 @@ def cache(*, clear: bool = False) -> Result:
             for entry in entries:
                 remove_entry(entry)
             remove_leftovers(directory)
-            kept += [str(entry.path) for entry in entries if entry.path.exists()]
+            remaining += [str(entry.path) for entry in entries if entry.path.exists()]
         num_bytes = sum(entry.num_bytes for entry in entries)
         stores[name] = {
             "path": directory, "entries": len(entries), "bytes": num_bytes, "limit_bytes": limit
@@ -85,9 +85,9 @@ def cache(*, clear: bool = False) -> Result:
         change = ", removed" if clear else ""
         counts = f"{len(entries):6,d} entries {num_bytes / 1e6:10,.1f} MB{of_most}{change}"
         lines.append(f"{name:8}{counts}   {directory}")
-    if kept:
+    if remaining:
         raise InputError(
-            f"{len(kept):,} entries could not be removed, such as {kept[0]}: they are of another "
-            "user, or the place is read-only."
+            f"Could not be removed: {', '.join(remaining[:3])} ({len(remaining):,} in all). "
+            "They are of another user, or the place is read-only."
         )
     return Result({"cleared": clear, **stores}, lines)
